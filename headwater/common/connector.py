@@ -1,0 +1,134 @@
+"""What a source and a sink must be. Connectors implement these; the runtime calls them.
+
+A **source** is read in splits. The driver keeps, per split, a position and hands out budgets; tasks read.
+A **sink** is written in two phases. Tasks write and prepare; the driver commits what a durable manifest names.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Split:
+    """One independently readable part of a source: a file, a range of numbers, a generator's share.
+
+    `split_id` is unique within the source for ever: a split that was finished is never offered again.
+    `payload` is whatever the reader needs; it is pickled.
+    """
+
+    split_id: str
+    payload: Any
+
+
+class SplitReader(ABC):
+    """Reads one split, from one position, inside one task of one epoch."""
+
+    @abstractmethod
+    def read_batch(self, max_records: int) -> list[Any] | None:
+        """Return up to `max_records` records; [] if none is there now; None once the split has ended for good.
+
+        Called again and again until the epoch's budget is used, or [] or None came back.
+        """
+
+    @abstractmethod
+    def position(self) -> Any:
+        """The position after the last record returned: a reader opened there goes on with the next record."""
+
+    def close(self) -> None:
+        """Release what the reader holds. Called once, also after an error."""
+
+
+class Source(ABC):
+    """Where records come from. Pickled to the tasks; `discover_splits` runs in the driver."""
+
+    bounded: bool = True
+    """True if the set of splits and each split end by themselves."""
+
+    rate_per_second: float | None = None
+    """Upper limit of records per second over all splits; the driver turns it into budgets."""
+
+    discovery_interval_ms: int | None = None
+    """If set, `discover_splits` is called again at most this often, to find new splits (a watched directory)."""
+
+    @abstractmethod
+    def discover_splits(self, parallelism: int, known: frozenset[str]) -> list[Split]:
+        """Return splits whose ids are not in `known`. `parallelism` is a hint for how many to make at first."""
+
+    @abstractmethod
+    def open_reader(self, split: Split, position: Any | None) -> SplitReader:
+        """Open `split` at `position` (None: from its start). Called in a task, once per split and epoch."""
+
+    def timestamps_of(self, records: list[Any]) -> list[int] | None:
+        """Timestamps (ms) that the source itself knows for the records just read, or None."""
+        return None
+
+
+class SinkWriter(ABC):
+    """Writes one partition's part of the epochs. Lives in a slot or, for a stateless stage, in a Python worker.
+
+    Nothing it writes may be visible to readers before the committer ran. If an epoch fails, the writer is told to
+    `abort`, or is simply gone: what it had written must stay invisible for ever.
+    """
+
+    @abstractmethod
+    def write_batch(self, values: Sequence[Any], timestamps: Sequence[int | None] | None) -> None:
+        """Take a batch of records. May buffer."""
+
+    @abstractmethod
+    def prepare_commit(self) -> list[Any]:
+        """End the epoch: make what was written durable but invisible, and return its committables.
+
+        Committables are pickled into the manifest: small, and enough to commit from another process, days later.
+        """
+
+    def abort(self) -> None:
+        """Forget what was written since the last `prepare_commit`."""
+
+    def close(self) -> None:
+        """Release what the writer holds."""
+
+
+class Committer(ABC):
+    """Makes prepared output visible. Runs in the driver, after the manifest that names the committables is durable."""
+
+    @abstractmethod
+    def commit(self, committables: list[Any]) -> None:
+        """Make all of `committables` visible. Must be idempotent: after a crash the last epoch's are committed again."""
+
+    def close(self) -> None:
+        """Release what the committer holds."""
+
+
+@dataclass(frozen=True)
+class WriterContext:
+    """What a writer may know about where it runs."""
+
+    job_id: str
+    operator_name: str
+    partition: int
+    parallelism: int
+    attempt_id: str
+    """Unique per epoch attempt: files named with it cannot clash with those of another attempt."""
+    epoch: int
+
+
+class Sink(ABC):
+    """Where records go. Pickled to the tasks."""
+
+    @abstractmethod
+    def create_writer(self, context: WriterContext) -> SinkWriter:
+        """Called once per partition and epoch attempt."""
+
+    @abstractmethod
+    def create_committer(self) -> Committer:
+        """Called once per job in the driver."""
+
+
+def drain(reader: SplitReader, batch: int) -> Iterator[list[Any]]:
+    """All batches that `reader` has now. For tests and tools."""
+    while records := reader.read_batch(batch):
+        yield records

@@ -1,0 +1,15 @@
+"""Names for the small integers that must not be mixed up."""
+
+from typing import NewType
+
+Epoch = NewType("Epoch", int)
+KeyGroup = NewType("KeyGroup", int)
+PartitionIndex = NewType("PartitionIndex", int)
+StageIndex = NewType("StageIndex", int)
+OperatorId = NewType("OperatorId", int)
+
+MIN_WATERMARK = -(2**63)
+"""The watermark before any other; also: "no timestamp" where Flink uses Long.MIN_VALUE."""
+
+MAX_WATERMARK = 2**63 - 1
+"""End of event time: emitted once, when a bounded input has ended."""

@@ -1,0 +1,133 @@
+"""The contract between an operator and whatever runs it (a slot, a Python worker, the test harness).
+
+Operators are pure (law 5): no Spark, no I/O, no clock. They see batches of records, watermarks and the epoch's
+processing time, and push what they produce into their `Output`. All calls come from one thread.
+
+Life of an operator in one partition::
+
+    setup(context, output)            once; must not touch state
+    open()                            once, after state was restored
+    per epoch:
+      process_time(now)               the epoch's processing time: due processing-time timers fire
+      ( process_batch | process_watermark | process_idle )*
+      process_time(now)               once more, so that timers registered for <= now fire
+      prepare_commit()                sinks only
+    end_of_input()                    once, when all inputs of a bounded job have ended: before the +inf watermark
+    process_watermark(MAX_WATERMARK)
+    close()
+
+An epoch that fails is rolled back by the runner (state, timers) and replayed on the same operator instance.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
+
+from headwater.common.ids import MIN_WATERMARK
+
+if TYPE_CHECKING:
+    from headwater.state.keyed_backend import KeyedStateBackend
+    from headwater.state.operator_backend import OperatorStateBackend
+
+
+class Output(Protocol):
+    """Where an operator's results go: the next operators of the chain, or the edges that leave the stage.
+
+    `timestamps` is None when no record of the batch has a timestamp; otherwise it is as long as `values` and may hold
+    None for single records. The receiver owns both lists after the call: the caller must not touch them again.
+    """
+
+    def emit(self, values: list[Any], timestamps: list[int | None] | None) -> None: ...
+
+    def emit_side(self, tag_id: str, values: list[Any], timestamps: list[int | None] | None) -> None: ...
+
+    def emit_watermark(self, watermark: int) -> None: ...
+
+    def emit_idle(self, idle: bool) -> None: ...
+
+
+@dataclass
+class OperatorContext:
+    """What an operator may know about where it runs. Made by the runner, handed over in `setup`."""
+
+    uid: str
+    name: str
+    partition: int
+    parallelism: int
+    max_parallelism: int
+    job_id: str = "job"
+    job_name: str = "job"
+    attempt: int = 0
+    keyed_backend: KeyedStateBackend | None = None
+    """State and timers of the current key; None for an operator that is not keyed."""
+    operator_backend: OperatorStateBackend | None = None
+    """Non-keyed list (and later broadcast) state; always there in a slot and in the harness."""
+    batch_mode: bool = False
+    """BATCH: aggregations emit only their final value, at the end of input."""
+    job_parameters: Mapping[str, str] = field(default_factory=dict)
+    metrics: Any = None
+    epoch: int = 0
+    """The epoch under way; the runner updates it before the first call of each epoch."""
+    attempt_id: str = "0"
+    """Unique per epoch attempt; sink writers name their files with it. Updated with `epoch`."""
+    processing_time_ms: int = 0
+    """The epoch's `now`; updated with `epoch`."""
+    watermark: int = MIN_WATERMARK
+    """The operator's current watermark; the operator base class updates it."""
+
+
+class Operator(ABC):
+    """One operator of a chain, in one partition."""
+
+    context: OperatorContext
+    output: Output
+
+    def setup(self, context: OperatorContext, output: Output) -> None:
+        """Take the context and the output. Called once, before any other call."""
+        self.context = context
+        self.output = output
+
+    def open(self) -> None:
+        """Prepare for records; state may be read from here on. User functions' `open` is called here."""
+
+    @abstractmethod
+    def process_batch(
+        self, values: list[Any], timestamps: list[int | None] | None, input_index: int = 0
+    ) -> None:
+        """Process records of one input, in order. The lists belong to the operator."""
+
+    def process_watermark(self, watermark: int) -> None:
+        """Event time reached `watermark` (the minimum over all inputs; it only ever grows).
+
+        Emit what became due first, then pass the watermark on: `super().process_watermark(watermark)` last.
+        """
+        self.context.watermark = watermark
+        self.output.emit_watermark(watermark)
+
+    def process_idle(self, idle: bool) -> None:
+        """All inputs are idle (or no longer are)."""
+        self.output.emit_idle(idle)
+
+    def process_time(self, now_ms: int) -> None:
+        """Processing time is now `now_ms`; fire due processing-time timers."""
+        self.context.processing_time_ms = now_ms
+
+    def next_processing_timer(self) -> int | None:
+        """The earliest processing-time timer that is set, so that the driver knows when time must pass."""
+        return None
+
+    def end_of_input(self) -> None:
+        """All inputs have ended. Emit what only an end can tell."""
+
+    def prepare_commit(self) -> list[Any]:
+        """Sinks: the committables of the epoch that ends now."""
+        return []
+
+    def abort_epoch(self) -> None:
+        """The epoch under way is given up. State is rolled back by the backends; drop anything else it left."""
+
+    def close(self) -> None:
+        """The partition ends here. User functions' `close` is called here."""
