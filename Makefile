@@ -1,0 +1,62 @@
+# `make demo` and `make test` do all set-up themselves. They need Python (with venv and pip) and Java, nothing else.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+STAMP  := $(VENV)/.headwater-setup
+PYTEST := $(BIN)/python -m pytest
+
+.DEFAULT_GOAL := help
+.PHONY: help setup java demo test test-fast check bench fmt docs lock clean
+
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: $(STAMP) ## Make .venv with everything that requirements.lock pins (the other targets call it)
+
+$(STAMP): requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
+	  || { echo "headwater needs Python 3.11 or newer: '$(PYTHON)' is $$($(PYTHON) --version 2>&1). Install one and run make PYTHON=/path/to/python3 ..." >&2; exit 1; }
+	@test -x $(BIN)/python -a -x $(BIN)/pip || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --editable .
+	@touch $@
+
+java:
+	@scripts/check-java.sh
+
+demo: java setup ## Two million card payments, one slot killed half way, nothing lost (about a minute)
+	$(BIN)/python -m headwater.demo
+
+test: java setup ## All tests: the fast ones first, then those on Spark, golden jobs, recovery
+	$(PYTEST) -m "not spark and not golden and not recovery"
+	$(PYTEST) -m "spark and not golden and not recovery"
+	$(PYTEST) -m "golden and not recovery"
+	$(PYTEST) -m "recovery"
+
+test-fast: setup ## Only the tests that need no Spark (seconds)
+	$(PYTEST) -m "not spark and not golden and not recovery"
+
+check: setup ## Lint, format, types, layers: what CI runs first
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy --strict -p headwater
+	$(PYTEST) -q tests/test_layers.py
+
+bench: java setup ## Measure against PyFlink, Spark, bytewax and a bare loop; writes benchmarks/RESULTS.md
+	$(BIN)/python -m benchmarks
+
+fmt: setup ## Format the code and repair what ruff can repair
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+docs: setup ## Write docs/configuration.md anew from the options in the code
+	$(BIN)/python scripts/generate_configuration_docs.py
+
+lock: ## Pin the dependencies anew (needs uv)
+	uv pip compile pyproject.toml --group dev --universal --python-version 3.11 --generate-hashes --upgrade --quiet \
+	  --no-emit-index-url --no-emit-find-links --no-header --no-annotate --output-file requirements.lock
+
+clean: ## Remove the environment, caches and what jobs left in this directory
+	rm -rf $(VENV) .bench .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist *.egg-info \
+	  metastore_db derby.log spark-warehouse artifacts
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

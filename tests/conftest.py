@@ -1,0 +1,63 @@
+"""What all tests share: marks by folder, time limits, a private state directory, no Spark where none belongs."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+HERE = Path(__file__).parent
+
+MARKS_BY_FOLDER = {"spark": ("spark",), "golden": ("golden", "spark"), "recovery": ("recovery", "spark")}
+TIMEOUT_S_BY_MARK = {"recovery": 600, "golden": 300}
+"""For tests without a `timeout` mark of their own; others get the default of pyproject.toml."""
+
+# A shared two-core machine stalls for longer than any deadline; and CI must say the same thing twice.
+settings.register_profile("dev", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("ci", parent=settings.get_profile("dev"), derandomize=True)
+settings.load_profile("ci" if os.environ.get("CI") else "dev")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        folder = item.path.relative_to(HERE).parts[0]
+        for mark in MARKS_BY_FOLDER.get(folder, ()):
+            item.add_marker(mark)
+        if item.get_closest_marker("timeout") is None:
+            for mark, seconds in TIMEOUT_S_BY_MARK.items():
+                if item.get_closest_marker(mark):
+                    item.add_marker(pytest.mark.timeout(seconds))
+                    break
+
+
+@pytest.fixture(scope="session", autouse=True)
+def private_state_directory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Jobs without a checkpoint directory put it below the user's state directory: not below yours."""
+    directory = tmp_path_factory.mktemp("state")
+    before = os.environ.get("XDG_STATE_HOME")
+    os.environ["XDG_STATE_HOME"] = str(directory)
+    yield directory
+    if before is None:
+        del os.environ["XDG_STATE_HOME"]
+    else:
+        os.environ["XDG_STATE_HOME"] = before
+
+
+def _spark_runs() -> bool:
+    pyspark = sys.modules.get("pyspark")
+    context = getattr(pyspark, "SparkContext", None)
+    return getattr(context, "_active_spark_context", None) is not None
+
+
+@pytest.fixture(autouse=True)
+def spark_only_where_marked(request: pytest.FixtureRequest) -> Iterator[None]:
+    """A test without the `spark` mark that starts Spark fails: the fast tests must stay fast."""
+    marked = request.node.get_closest_marker("spark") is not None
+    ran_before = _spark_runs()
+    yield
+    if not marked and not ran_before and _spark_runs():
+        pytest.fail("this test started Spark; mark it with @pytest.mark.spark or keep Spark out of it")
