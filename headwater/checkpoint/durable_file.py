@@ -1,0 +1,73 @@
+"""Writing a file so that it is either whole under its name, or not there: also after a power cut.
+
+Temporary name, fsync, rename, fsync of the directory. `durable=False` leaves out both fsyncs: still atomic against a
+killed process, not against a killed machine.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+from headwater.checkpoint.paths import temporary
+
+
+@contextlib.contextmanager
+def replace_atomically(path: Path, *, durable: bool) -> Iterator[BinaryIO]:
+    """Open a file that becomes `path` when the block ends without an error, and leaves nothing otherwise."""
+    draft = temporary(path)
+    try:
+        with open(draft, "wb") as file:
+            yield file
+            if durable:
+                file.flush()
+                os.fsync(file.fileno())
+        os.replace(draft, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            draft.unlink(missing_ok=True)
+        raise
+    if durable:
+        sync_directory(path.parent)
+
+
+def create_exclusively(path: Path, content: bytes, draft_name: str, *, durable: bool) -> None:
+    """Write `content` to `path`, which must not exist: of several writers exactly one wins.
+
+    `draft_name` must be unique to the caller. Raises FileExistsError for the losers; a reader never sees a part.
+    """
+    draft = path.with_name(draft_name)
+    try:
+        with open(draft, "xb") as file:
+            file.write(content)
+            if durable:
+                file.flush()
+                os.fsync(file.fileno())
+        try:
+            os.link(draft, path)
+        except OSError as error:
+            if error.errno not in (errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK):
+                raise
+            # No hard links here (some FUSE mounts). The directory lock keeps other drivers out, so this check only
+            # has to catch this driver's own mistakes.
+            if path.exists():
+                raise FileExistsError(errno.EEXIST, "exists", str(path)) from None
+            os.rename(draft, path)
+    finally:
+        with contextlib.suppress(OSError):
+            draft.unlink(missing_ok=True)
+    if durable:
+        sync_directory(path.parent)
+
+
+def sync_directory(directory: Path | str) -> None:
+    """Make the names in `directory` durable."""
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,80 @@
+"""How many records the next epoch may take in, so that it lasts about the target duration (back pressure).
+
+The model is `duration = overhead + records * cost`. The overhead is the shortest epoch seen, a little less to be safe;
+the cost follows the last epochs. A wrong overhead only slows the way to the right size: when an epoch lasts as long as
+it should, the next one gets as many records, whatever the overhead is taken to be.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from headwater.common.errors import ConfigurationError
+
+_FIRST_RECORDS: Final = 1_000
+_GROWTH: Final = 8
+"""A budget is at most so many times what the last epochs were seen to take."""
+_OUTLIER: Final = 2.0
+"""A record that cost so many times more than before is not believed until the next epoch says so too."""
+
+
+class EpochSizer:
+    """Chooses epoch budgets. Pure: it sees durations, never a clock."""
+
+    def __init__(self, target_ms: int, min_records: int = 1_000, max_records: int = 10_000_000) -> None:
+        if target_ms <= 0 or not 0 < min_records <= max_records:
+            raise ConfigurationError(
+                f"epochs of {target_ms} ms with {min_records} to {max_records} records make no sense; expected a "
+                "positive headwater.epoch.duration and 0 < headwater.epoch.min-records <= headwater.epoch.max-records"
+            )
+        self._target_ms = target_ms
+        self._min_records = min_records
+        self._max_records = max_records
+        self._epochs = 0
+        self._overhead_ms: float | None = None
+        self._cost_ms: float | None = None
+        self._doubtful = False
+        self._ceiling = float(_FIRST_RECORDS)
+
+    def observe(self, records: int, duration_ms: float) -> None:
+        """Take note of a complete epoch. Failed attempts are not to be reported: they tell nothing about speed."""
+        self._epochs += 1
+        if self._epochs == 1:
+            # The first epoch pays for starting workers and slots: a slow one says nothing, a fast one says "go on".
+            if duration_ms <= self._target_ms:
+                self._raise_ceiling(records)
+            return
+        shortest = duration_ms if self._overhead_ms is None else min(self._overhead_ms, duration_ms)
+        self._overhead_ms = shortest
+        self._raise_ceiling(records)
+        if records > 0:
+            self._follow(max(duration_ms - self.overhead_ms, 0.05 * duration_ms) / records)
+
+    def next_budget(self) -> int:
+        """Records for the next epoch, over all splits."""
+        wanted = self._ceiling
+        if self._cost_ms:
+            # Where the overhead eats up the target, records still must flow: they get a quarter of the overhead's time.
+            room_ms = max(self._target_ms - self.overhead_ms, 0.25 * self.overhead_ms)
+            wanted = min(wanted, room_ms / self._cost_ms)
+        return int(max(self._min_records, min(self._max_records, wanted)))
+
+    @property
+    def overhead_ms(self) -> float:
+        """The part of an epoch's duration that does not depend on its size, as far as it is known."""
+        return 0.9 * (self._overhead_ms or 0.0)
+
+    def _raise_ceiling(self, records: int) -> None:
+        # It sinks slowly, so that a pause of the input does not make the next burst start from nothing.
+        self._ceiling = max(float(_FIRST_RECORDS), _GROWTH * float(records), 0.8 * self._ceiling)
+
+    def _follow(self, cost_ms: float) -> None:
+        known = self._cost_ms
+        if known is None or cost_ms * _OUTLIER < known:
+            self._cost_ms, self._doubtful = cost_ms, False
+        elif cost_ms <= known * _OUTLIER:
+            self._cost_ms, self._doubtful = (known + cost_ms) / 2, False
+        elif self._doubtful:
+            self._cost_ms, self._doubtful = cost_ms, False
+        else:
+            self._doubtful = True

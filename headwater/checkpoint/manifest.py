@@ -1,0 +1,158 @@
+"""The coordinator's record that an epoch is complete, and its encoding.
+
+A manifest names exactly the files and committables that count. What it does not name does not exist.
+
+::
+
+    magic "HWMANIF\\0" | u32 format version | u64 payload length | payload (msgpack) | u64 xxh64 of the payload
+
+Everything that only its owner understands (split payloads, positions, committables, operator state of source chains) is
+opaque bytes here, so that a manifest can be read and checked without the job's classes.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Any, Final
+
+import msgspec
+import xxhash
+
+from headwater.checkpoint.finished_splits import FinishedSplitsRecord
+from headwater.checkpoint.snapshot_file import SnapshotRef
+from headwater.common.errors import CheckpointError
+from headwater.common.ids import MIN_WATERMARK
+
+FORMAT_VERSION: Final = 1
+
+_MAGIC: Final = b"HWMANIF\0"
+_HEAD: Final = struct.Struct("<8sIQ")
+_CHECKSUM: Final = struct.Struct("<Q")
+
+
+class PartitionRecord(msgspec.Struct, omit_defaults=True):
+    """What one partition of one stage needs to go on: its snapshot chain and its event time."""
+
+    stage: int
+    partition: int
+    snapshots: list[SnapshotRef] = []
+    """The chain, oldest first: a full snapshot (or nothing) and the deltas on it."""
+    watermarks: dict[int, int] = {}
+    """{id of a head operator of the stage: its watermark}"""
+    idle: bool = False
+    next_processing_timer_ms: int | None = None
+
+
+class SplitRecord(msgspec.Struct, omit_defaults=True):
+    """Where one unfinished split of a source stands. All bytes are pickles of their owner's."""
+
+    payload: bytes
+    position: bytes | None = None
+    """None: not read yet."""
+    operator_state: bytes = b""
+    """State of the operators chained to the source for this split: watermark generators, mostly."""
+    watermark: int = MIN_WATERMARK
+    idle: bool = False
+    finished: bool = False
+    """Its last record was read in this very epoch. From the next manifest on it is only in `finished_splits`."""
+    details: dict[str, int] = {}
+
+
+class SourceRecord(msgspec.Struct, omit_defaults=True):
+    """All splits of one source."""
+
+    splits: dict[str, SplitRecord] = {}
+    """{split id: where it stands}, unfinished ones only (and those that ended in this epoch)."""
+    finished_splits: FinishedSplitsRecord = FinishedSplitsRecord()
+    finished_watermark: int = MIN_WATERMARK
+    """The largest final watermark of the finished splits."""
+    exhausted: bool = False
+    """The source is bounded and all its splits are finished."""
+
+
+class Manifest(msgspec.Struct, omit_defaults=True):
+    """Epoch `epoch` of a job is complete. Written once, read by whoever goes on from it."""
+
+    job_id: str
+    job_name: str
+    epoch: int
+    incarnation: int
+    """Which start of the job wrote it: 1 for the first driver process, one more for each restart on the directory."""
+    created_ms: int
+    now_ms: int
+    """The epoch's processing time: the next epoch's must not be smaller."""
+    plan_fingerprint: str
+    max_parallelism: int
+    operators: dict[str, str] = {}
+    """{uid: name} of the operators whose state the snapshots hold."""
+    partitions: list[PartitionRecord] = []
+    sources: dict[str, SourceRecord] = {}
+    """{source uid: its splits}"""
+    committables: dict[str, list[bytes]] = {}
+    """{sink uid: pickled committables of this epoch}"""
+    counters: dict[str, int] = {}
+    finished: bool = False
+    """The job's input has ended and this is its last epoch."""
+    spark: dict[str, Any] = {}
+    """What Structured Streaming needs to be matched with: `batch_id`, mostly. Plain values."""
+
+    def partition(self, stage: int, partition: int) -> PartitionRecord | None:
+        """The record of one partition; None if it had nothing to persist yet."""
+        for record in self.partitions:
+            if record.stage == stage and record.partition == partition:
+                return record
+        return None
+
+    def snapshot_names(self) -> set[str]:
+        """Names of all snapshot files that this manifest needs."""
+        return {snapshot.name for record in self.partitions for snapshot in record.snapshots}
+
+    def split_segment_names(self) -> set[str]:
+        """Names of all finished-splits files that this manifest needs."""
+        return {segment.name for source in self.sources.values() for segment in source.finished_splits.segments}
+
+
+_encoder = msgspec.msgpack.Encoder()
+_decoder = msgspec.msgpack.Decoder(Manifest)
+
+
+def encode_manifest(manifest: Manifest) -> bytes:
+    """The bytes of a manifest file."""
+    payload = _encoder.encode(manifest)
+    head = _HEAD.pack(_MAGIC, FORMAT_VERSION, len(payload))
+    return head + payload + _CHECKSUM.pack(xxhash.xxh64_intdigest(payload))
+
+
+def decode_manifest(content: bytes, file: str, epoch: int) -> Manifest:
+    """The manifest in `content`. `file` and `epoch` say what was asked for; anything else raises CheckpointError."""
+    if len(content) < _HEAD.size:
+        raise _damaged(file, epoch, f"{len(content)} bytes are too short for a manifest")
+    magic, version, length = _HEAD.unpack_from(content)
+    if magic != _MAGIC:
+        raise _damaged(file, epoch, "it does not begin like a manifest")
+    if version != FORMAT_VERSION:
+        raise CheckpointError(
+            f"manifest {file} of epoch {epoch} has format version {version}; this headwater reads version "
+            f"{FORMAT_VERSION}. Run the job with the version that wrote it"
+        )
+    expected = _HEAD.size + length + _CHECKSUM.size
+    if len(content) != expected:
+        raise _damaged(file, epoch, f"it has {len(content):,} bytes, its header says {expected:,}")
+    payload = content[_HEAD.size : _HEAD.size + length]
+    (checksum,) = _CHECKSUM.unpack_from(content, _HEAD.size + length)
+    if xxhash.xxh64_intdigest(payload) != checksum:
+        raise _damaged(file, epoch, "its content does not have its checksum")
+    try:
+        manifest = _decoder.decode(payload)
+    except msgspec.MsgspecError as error:
+        raise _damaged(file, epoch, f"its content cannot be read: {error}") from error
+    if manifest.epoch != epoch:
+        raise _damaged(file, epoch, f"it is the manifest of epoch {manifest.epoch}")
+    return manifest
+
+
+def _damaged(file: str, epoch: int, what: str) -> CheckpointError:
+    return CheckpointError(
+        f"manifest {file} of epoch {epoch} is damaged: {what}. Restore the file from a copy; headwater does not go "
+        "back to an older epoch by itself, because output of this one may already be visible"
+    )

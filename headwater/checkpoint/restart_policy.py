@@ -1,0 +1,101 @@
+"""When a failed epoch is tried again: pure arithmetic on the times of past failures."""
+
+from __future__ import annotations
+
+import zlib
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from headwater.common.errors import ConfigurationError
+
+
+class RestartPolicy(ABC):
+    """Decides whether, and after what delay, the job goes on after a failure."""
+
+    @abstractmethod
+    def next_delay_ms(self, failures: Sequence[int], now_ms: int) -> int | None:
+        """Milliseconds to wait before the next attempt; None to give up.
+
+        `failures` are the times (ms) of all failures of this run, oldest first, the one to decide about last.
+        """
+
+
+@dataclass(frozen=True)
+class NoRestart(RestartPolicy):
+    """The first failure ends the job."""
+
+    def next_delay_ms(self, failures: Sequence[int], now_ms: int) -> int | None:
+        return None
+
+
+@dataclass(frozen=True)
+class FixedDelay(RestartPolicy):
+    """`attempts` restarts over the whole life of the run, each after `delay_ms`."""
+
+    attempts: int = 10
+    delay_ms: int = 1_000
+
+    def next_delay_ms(self, failures: Sequence[int], now_ms: int) -> int | None:
+        return self.delay_ms if len(failures) <= self.attempts else None
+
+
+@dataclass(frozen=True)
+class ExponentialDelay(RestartPolicy):
+    """Delays grow from failure to failure, and begin anew once the job ran `reset_threshold_ms` without one."""
+
+    initial_ms: int = 1_000
+    max_ms: int = 60_000
+    multiplier: float = 1.5
+    reset_threshold_ms: int = 3_600_000
+    jitter: float = 0.1
+    attempts: int | None = None
+    """Restarts without a reset in between before the job gives up; None: never."""
+
+    def next_delay_ms(self, failures: Sequence[int], now_ms: int) -> int | None:
+        streak = 0
+        last: int | None = None
+        for failed_ms in failures:
+            quiet = last is not None and failed_ms - last >= self.reset_threshold_ms + self._delay(streak)
+            streak = 1 if quiet else streak + 1
+            last = failed_ms
+        if self.attempts is not None and streak > self.attempts:
+            return None
+        delay = self._delay(streak)
+        # The jitter keeps jobs that failed together from coming back together; drawn from the time, so that one and the
+        # same situation gives one and the same answer.
+        share = zlib.crc32(b"%d/%d" % (len(failures), now_ms)) / 2**31 - 1
+        return min(self.max_ms, round(delay * (1 + self.jitter * share)))
+
+    def _delay(self, streak: int) -> float:
+        if streak < 1:
+            return 0.0
+        try:
+            return min(float(self.max_ms), self.initial_ms * self.multiplier ** (streak - 1))
+        except OverflowError:
+            return float(self.max_ms)
+
+
+def restart_policy(values: Mapping[str, Any]) -> RestartPolicy:
+    """The policy that `values` describe: parsed values (ms, numbers) by configuration key; absent ones default."""
+    kind = str(values.get("restart-strategy.type", "fixed-delay"))
+    if kind in ("none", "off", "disable"):
+        return NoRestart()
+    if kind in ("fixed-delay", "fixeddelay"):
+        prefix = "restart-strategy.fixed-delay."
+        return FixedDelay(int(values.get(prefix + "attempts", 10)), int(values.get(prefix + "delay", 1_000)))
+    if kind in ("exponential-delay", "exponentialdelay"):
+        prefix = "restart-strategy.exponential-delay."
+        attempts = values.get(prefix + "attempts-before-reset-backoff")
+        return ExponentialDelay(
+            initial_ms=int(values.get(prefix + "initial-backoff", 1_000)),
+            max_ms=int(values.get(prefix + "max-backoff", 60_000)),
+            multiplier=float(values.get(prefix + "backoff-multiplier", 1.5)),
+            reset_threshold_ms=int(values.get(prefix + "reset-backoff-threshold", 3_600_000)),
+            jitter=float(values.get(prefix + "jitter-factor", 0.1)),
+            attempts=None if attempts is None else int(attempts),
+        )
+    raise ConfigurationError(
+        f"restart-strategy.type is {kind!r}; expected one of 'fixed-delay', 'exponential-delay' or 'none'"
+    )
