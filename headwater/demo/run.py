@@ -1,0 +1,214 @@
+"""The demo from start to verdict: build the job, watch it, kill one of its slots half way, check what it wrote."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol, cast
+
+from rich.console import Console
+from rich.table import Table
+
+from headwater.common import Configuration, WatermarkStrategy
+from headwater.common.errors import HeadwaterError
+from headwater.common.serialization import Encoder
+from headwater.common.watermark_strategy import TimestampAssigner
+from headwater.datastream import StreamExecutionEnvironment
+from headwater.datastream.connectors.file_system import FileSink
+from headwater.demo.card_watch import BOOKS, CardWatch, parse_book
+from headwater.demo.payments import Payment, end_of_day_ms
+from headwater.demo.proof import Verdict, judge
+from headwater.demo.source import PaymentSource
+from headwater.demo.view import View, make_view
+
+_POLL_S = 0.2
+
+
+@dataclass(frozen=True)
+class DemoSettings:
+    """`rate_per_second` None: as fast as the machine is. `kill` False: an undisturbed run."""
+
+    count: int = 2_000_000
+    rate_per_second: float | None = 60_000
+    parallelism: int = 2
+    kill: bool = True
+
+
+class WatchedJob(Protocol):
+    """The part of a job client that the demo uses."""
+
+    def progress(self) -> dict[str, Any]: ...
+
+    def get_job_status(self) -> Any: ...
+
+    def get_job_execution_result(self) -> Any: ...
+
+    def cancel(self) -> Any: ...
+
+
+@dataclass
+class Killing:
+    """The one slot that was killed, and when the job was past it."""
+
+    pid: int
+    stage: int
+    partition: int
+    epoch: int
+    at_s: float
+    new_pid: int | None = None
+    recovered_at_s: float | None = None
+
+
+@dataclass
+class Watched:
+    """What watching the job brought to light."""
+
+    killing: Killing | None = None
+    last: dict[str, Any] = field(default_factory=dict)
+    elapsed_s: float = 0.0
+
+
+class PaymentTime(TimestampAssigner):
+    def extract_timestamp(self, value: Payment, record_timestamp: int) -> int:
+        return value.time_ms
+
+
+def run(settings: DemoSettings, console: Console) -> bool:
+    """Run the demo and print its verdict; False if the proof fails."""
+    console.print(
+        f"{settings.count:,} card payments; every card has state and timers; epochs are committed exactly once."
+        + (" Half way, one slot gets kill -9." if settings.kill else ""),
+        highlight=False,
+    )
+    with tempfile.TemporaryDirectory(prefix="headwater-demo-") as directory:
+        output = Path(directory)
+        client = start(settings, output)
+        try:
+            with make_view(console, settings.count) as view:
+                watched = watch(client, settings, output, view)
+        except BaseException:
+            client.cancel()
+            raise
+        console.print("Comparing with a plain loop over the same payments …")
+        books = [parse_book(line) for line in committed_lines(output / "books")]
+        verdict = judge(settings.count, books, committed_lines(output / "alerts"))
+    return report(verdict, watched, settings, console)
+
+
+def start(settings: DemoSettings, output: Path) -> WatchedJob:
+    configuration = Configuration()
+    configuration.set_string("execution.checkpointing.dir", str(output / "checkpoints"))
+    configuration.set_string("parallelism.default", str(settings.parallelism))
+    env = StreamExecutionEnvironment.get_execution_environment(configuration)
+
+    payments = env.from_source(
+        PaymentSource(settings.count, settings.rate_per_second),
+        WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(PaymentTime()),
+        "payments",
+    )
+    alerts = (
+        payments.key_by(lambda payment: payment.card)
+        .process(CardWatch(end_of_day_ms(settings.count)))
+        .uid("card-watch")
+        .name("card watch")
+    )
+    alerts.sink_to(_file_sink(output / "alerts")).name("alerts").uid("alerts")
+    alerts.get_side_output(BOOKS).sink_to(_file_sink(output / "books")).name("books").uid("books")
+    return cast(WatchedJob, env.execute_async("headwater demo"))
+
+
+def _file_sink(directory: Path) -> FileSink:
+    return FileSink.for_row_format(str(directory), Encoder.simple_string_encoder()).build()
+
+
+def watch(client: WatchedJob, settings: DemoSettings, output: Path, view: View) -> Watched:
+    """Show the job until it ends; kill one slot when half of the payments are in. Raises what the job raised."""
+    watched = Watched()
+    started = time.monotonic()
+    result = client.get_job_execution_result()
+    while not result.done():
+        watched.last = client.progress()
+        watched.elapsed_s = time.monotonic() - started
+        follow(watched, settings, view)
+        view.show(watched.elapsed_s, watched.last, sum(1 for _ in committed_lines(output / "alerts")))
+        time.sleep(_POLL_S)
+    result.result()
+    watched.last = client.progress()
+    watched.elapsed_s = time.monotonic() - started
+    follow(watched, settings, view)
+    if settings.kill and (watched.killing is None or watched.killing.new_pid is None):
+        raise HeadwaterError("the job ended before a slot was killed and replaced; run the demo with more payments")
+    return watched
+
+
+def follow(watched: Watched, settings: DemoSettings, view: View) -> None:
+    """Kill when it is time, and notice when the job is past it."""
+    progress, killing = watched.last, watched.killing
+    if killing is None:
+        if settings.kill and progress["records_in"] * 2 >= settings.count and (slot := a_local_slot(progress)):
+            killing = Killing(slot["pid"], slot["stage"], slot["partition"], progress["epoch"], watched.elapsed_s)
+            os.kill(killing.pid, signal.SIGKILL)
+            watched.killing = killing
+            view.say(
+                watched.elapsed_s,
+                f"kill -9 {killing.pid}: the slot of stage {killing.stage}, partition {killing.partition}",
+            )
+        return
+    if killing.recovered_at_s is None and progress["epoch"] > killing.epoch:
+        new_pid = pid_of(progress, killing.stage, killing.partition)
+        if new_pid is not None and new_pid != killing.pid:
+            killing.new_pid, killing.recovered_at_s = new_pid, watched.elapsed_s
+            view.say(
+                watched.elapsed_s,
+                f"recovered in {watched.elapsed_s - killing.at_s:.1f} s: slot {new_pid} restored its state"
+                f" and epoch {progress['epoch']} is committed",
+            )
+
+
+def a_local_slot(progress: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Some slot of this machine: another machine's pids are not ours to kill."""
+    names = {"localhost", "127.0.0.1", socket.gethostname(), socket.getfqdn()}
+    return next((slot for slot in progress["slots"] if slot["host"] in names), None)
+
+
+def pid_of(progress: Mapping[str, Any], stage: int, partition: int) -> int | None:
+    return next(
+        (slot["pid"] for slot in progress["slots"] if (slot["stage"], slot["partition"]) == (stage, partition)), None
+    )
+
+
+def committed_lines(directory: Path) -> Iterator[str]:
+    """The lines of all visible files: what a sink has committed. Hidden files are still pending."""
+    for path in sorted(directory.rglob("*")):
+        if path.is_file() and not any(part.startswith((".", "_")) for part in path.relative_to(directory).parts):
+            yield from path.read_text(encoding="utf-8").splitlines()
+
+
+def report(verdict: Verdict, watched: Watched, settings: DemoSettings, console: Console) -> bool:
+    killing = watched.killing
+    table = Table(title="What the job wrote, and what it must be", title_justify="left")
+    table.add_column("")
+    table.add_column("the job", justify="right")
+    table.add_column("a plain loop", justify="right")
+    table.add_row("payments counted", f"{verdict.counted:,}", f"{verdict.payments_in:,}")
+    table.add_row("sum of amounts", f"{verdict.cents / 100:,.2f}", f"{verdict.expected_cents / 100:,.2f}")
+    table.add_row("alerts", f"{verdict.alerts:,}", f"{verdict.expected_alerts:,}")
+    table.add_row("alerts that differ", f"{verdict.wrong_alerts:,}", "0")
+    console.print(table)
+    facts = [f"{watched.last['epoch']} epochs in {watched.elapsed_s:.0f} s"]
+    if settings.rate_per_second:
+        facts.append(f"at most {settings.rate_per_second:,.0f} payments per second")
+    if killing and killing.recovered_at_s is not None:
+        facts.append(
+            f"slot {killing.pid} back as {killing.new_pid} after {killing.recovered_at_s - killing.at_s:.1f} s"
+        )
+    console.print("; ".join(facts), highlight=False)
+    style = "bold green" if verdict.holds else "bold red"
+    console.print(verdict.line(slots_killed=1 if killing else 0), style=style, highlight=False)
+    return verdict.holds

@@ -1,0 +1,69 @@
+"""The arithmetic that the demo's proof stands on."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from headwater.demo.payments import CARDS, cents_of, end_of_day_ms, payment, payments_of_card
+from headwater.demo.source import PaymentSource
+
+
+@settings(max_examples=5)
+@given(st.integers(0, 200))
+def test_every_card_pays_once_per_round(round_number: int) -> None:
+    start = round_number * CARDS
+    some_round = [payment(index) for index in range(start, start + CARDS)]
+    assert {each.card for each in some_round} == set(range(CARDS))
+    assert {each.round for each in some_round} == {round_number}
+
+
+def test_the_order_of_cards_differs_between_rounds() -> None:
+    first, second = ([payment(start + place).card for place in range(100)] for start in (0, CARDS))
+    assert first != second
+
+
+@given(st.integers(1, 5 * CARDS))
+def test_books_close_after_the_last_payment(count: int) -> None:
+    assert payment(count - 1).time_ms < end_of_day_ms(count)
+
+
+def test_payments_of_card_agrees_with_counting() -> None:
+    count = 2 * CARDS + 12_345
+    counted = Counter(payment(index).card for index in range(count))
+    assert all(payments_of_card(card, count) == counted[card] for card in range(CARDS))
+
+
+def test_amounts_are_positive_and_of_all_kinds() -> None:
+    kinds = Counter(
+        "small" if cents < 100 else "large" if cents >= 50_000 else "usual" for cents in map(cents_of, range(10_000))
+    )
+    assert min(map(cents_of, range(10_000))) > 0
+    assert 800 < kinds["small"] < 1_200
+    assert 800 < kinds["large"] < 1_200
+
+
+@given(count=st.integers(0, 300), parallelism=st.integers(1, 5), batch=st.integers(1, 70))
+def test_the_source_gives_each_payment_once_also_when_resumed_at_every_batch(
+    count: int, parallelism: int, batch: int
+) -> None:
+    source = PaymentSource(count)
+    read = []
+    for split in source.discover_splits(parallelism, frozenset()):
+        position = None
+        while True:
+            reader = source.open_reader(split, position)
+            records = reader.read_batch(batch)
+            if records is None:
+                break
+            read.extend(records)
+            position = reader.position()
+    assert Counter(read) == Counter(payment(index) for index in range(count))
+
+
+def test_the_source_has_no_more_splits_once_they_are_known() -> None:
+    source = PaymentSource(10)
+    known = frozenset(split.split_id for split in source.discover_splits(2, frozenset()))
+    assert source.discover_splits(2, known) == []
