@@ -1,0 +1,103 @@
+"""sum, min, max, min_by and max_by: reduce functions for one field of a record."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from enum import Enum
+from typing import Any
+
+from headwater.common.errors import TypeMismatchError, short_repr
+from headwater.common.types import Row
+from headwater.operators.functions import ReduceFunction
+from headwater.operators.reduce import KeyedReduceOperator
+
+
+class AggregationKind(Enum):
+    """What is kept of two records of one key."""
+
+    SUM = "sum"
+    MIN = "min"
+    MAX = "max"
+    MIN_BY = "min_by"
+    MAX_BY = "max_by"
+
+
+class FieldAggregation(ReduceFunction):
+    """Aggregates one field: by position in a tuple, list or Row, or by name in a Row, named tuple or dict.
+
+    SUM, MIN and MAX keep the first record and replace the field; MIN_BY and MAX_BY keep the whole record that has the
+    extreme value, the first of equals. A record that is not a collection counts as its only field, at position 0.
+    Records are never changed in place.
+    """
+
+    def __init__(self, kind: AggregationKind, field: int | str) -> None:
+        self.kind = kind
+        self.field = field
+        self._combine = _COMBINE[kind]
+
+    def reduce(self, value1: Any, value2: Any) -> Any:
+        if not isinstance(value2, (tuple, list, Row, dict)):
+            if self.field != 0:
+                raise TypeMismatchError(
+                    f"{self.kind.value}({self.field!r}): the record {short_repr(value2)} has no fields; expected a "
+                    "tuple, list, Row or dict, or position 0, which means the record itself"
+                )
+            return self._combine(value1, value2)
+        field1, field2 = self._field_of(value1), self._field_of(value2)
+        if self.kind is AggregationKind.MIN_BY:
+            return value2 if field2 < field1 else value1
+        if self.kind is AggregationKind.MAX_BY:
+            return value2 if field2 > field1 else value1
+        return self._replaced(value1, self._combine(field1, field2))
+
+    def _field_of(self, record: Any) -> Any:
+        try:
+            if isinstance(self.field, str) and isinstance(record, tuple):
+                return getattr(record, self.field)
+            return record[self.field]
+        except (AttributeError, IndexError, KeyError, TypeError, ValueError):
+            raise TypeMismatchError(
+                f"{self.kind.value}({self.field!r}): the record {short_repr(record)} has no such field"
+            ) from None
+
+    def _replaced(self, record: Any, new: Any) -> Any:
+        field = self.field
+        if isinstance(record, tuple):
+            if hasattr(record, "_replace"):
+                name = field if isinstance(field, str) else record._fields[field]
+                return record._replace(**{name: new})
+            fields = list(record)
+            fields[field] = new  # type: ignore[call-overload]
+            return tuple(fields)
+        changed = copy.copy(record)
+        changed[field] = new
+        return changed
+
+
+class KeyedAggregateOperator(KeyedReduceOperator):
+    """A rolling aggregation of one field per key."""
+
+    def __init__(self, key_selector: Any, kind: AggregationKind | str, field: int | str = 0) -> None:
+        super().__init__(key_selector, FieldAggregation(AggregationKind(kind), field))
+
+
+def _lesser(value1: Any, value2: Any) -> Any:
+    return value2 if value2 < value1 else value1
+
+
+def _greater(value1: Any, value2: Any) -> Any:
+    return value2 if value2 > value1 else value1
+
+
+def _plus(value1: Any, value2: Any) -> Any:
+    return value1 + value2
+
+
+_COMBINE: dict[AggregationKind, Callable[[Any, Any], Any]] = {
+    AggregationKind.SUM: _plus,
+    AggregationKind.MIN: _lesser,
+    AggregationKind.MAX: _greater,
+    AggregationKind.MIN_BY: _lesser,
+    AggregationKind.MAX_BY: _greater,
+}

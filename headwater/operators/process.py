@@ -1,0 +1,188 @@
+"""process: the user's function sees timestamps and clocks, and on a keyed stream state and timers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from headwater.common.errors import InvalidKeyError
+from headwater.common.ids import MAX_WATERMARK
+from headwater.operators.base import OperatorContext, Output
+from headwater.operators.functions import KeyedProcessFunction, ProcessFunction
+from headwater.operators.side_outputs import emit_results
+from headwater.operators.time_domain import TimeDomain
+from headwater.operators.timer_service import KeyedTimerService, TimerService, UnkeyedTimerService
+from headwater.operators.user_function import KeyedOperator, UserFunctionOperator, method_of
+from headwater.state.keyed_backend import KeyedStateBackend
+from headwater.state.timers import TimerQueue
+
+_MAX_RESULTS_HELD = 4096
+"""Results of timers go out in batches of about this size: the last watermark of a job may fire millions at once."""
+
+
+class _UnkeyedContext(ProcessFunction.Context):
+    """The one context object of an operator; only `current_timestamp` changes from record to record."""
+
+    def __init__(self, timer_service: TimerService) -> None:
+        self._timer_service = timer_service
+        self.current_timestamp: int | None = None
+
+    def timer_service(self) -> TimerService:
+        return self._timer_service
+
+    def timestamp(self) -> int | None:
+        return self.current_timestamp
+
+
+class _KeyedContext(KeyedProcessFunction.OnTimerContext):
+    """The one context object of a keyed operator, for records and for timers; the key is read from the backend."""
+
+    def __init__(self, backend: KeyedStateBackend, timer_service: TimerService) -> None:
+        self._backend = backend
+        self._timer_service = timer_service
+        self.current_timestamp: int | None = None
+        self.current_domain = TimeDomain.EVENT_TIME
+
+    def get_current_key(self) -> Any:
+        return self._backend.current_key
+
+    def timer_service(self) -> TimerService:
+        return self._timer_service
+
+    def timestamp(self) -> int | None:
+        return self.current_timestamp
+
+    def time_domain(self) -> TimeDomain:
+        return self.current_domain
+
+
+class _FiredTimer:
+    """Takes the place of the record in an error that `on_timer` raised."""
+
+    def __init__(self, timestamp: int, key: Any, domain: TimeDomain) -> None:
+        self._text = f"<timer at {timestamp} ({domain.name}) of key {key!r}>"
+
+    def __repr__(self) -> str:
+        return self._text
+
+
+class ProcessOperator(UserFunctionOperator):
+    """Runs a `ProcessFunction`, or a function of (value, context)."""
+
+    def __init__(self, function: Any) -> None:
+        super().__init__(function)
+        self._process = method_of(function, "process_element", "process")
+
+    def setup(self, context: OperatorContext, output: Output) -> None:
+        super().setup(context, output)
+        self._ctx = _UnkeyedContext(UnkeyedTimerService(context))
+
+    def process_batch(self, values: list[Any], timestamps: list[int | None] | None, input_index: int = 0) -> None:
+        process, ctx = self._process, self._ctx
+        results: list[Any] = []
+        result_timestamps: list[int | None] | None = None
+        extend = results.extend
+        position = iter(values)
+        try:
+            if timestamps is None:
+                ctx.current_timestamp = None
+                for value in position:
+                    if produced := process(value, ctx):
+                        extend(produced)
+            else:
+                result_timestamps = []
+                for value, timestamp in zip(position, timestamps, strict=True):
+                    ctx.current_timestamp = timestamp
+                    if produced := process(value, ctx):
+                        extend(produced)
+                        result_timestamps += [timestamp] * (len(results) - len(result_timestamps))
+        except Exception as error:
+            raise self.failure(error, values, position) from error
+        emit_results(self.output, results, result_timestamps)
+
+
+class KeyedProcessOperator(KeyedOperator):
+    """Runs a `KeyedProcessFunction`.
+
+    Results of a record have its timestamp, results of a timer the timer's. Event-time timers fire in the order of their
+    timestamps when the watermark passes them, and what they emit goes out before the watermark.
+    """
+
+    def __init__(self, key_selector: Any, function: Any) -> None:
+        super().__init__(key_selector, function)
+        self._process = method_of(function, "process_element", "process")
+        self._on_timer = getattr(function, "on_timer", None)
+
+    def setup(self, context: OperatorContext, output: Output) -> None:
+        super().setup(context, output)
+        self._ctx = _KeyedContext(self._backend, KeyedTimerService(context, self._backend))
+
+    def process_batch(self, values: list[Any], timestamps: list[int | None] | None, input_index: int = 0) -> None:
+        process, key_of, backend, ctx = self._process, self.key_of, self._backend, self._ctx
+        results: list[Any] = []
+        result_timestamps: list[int | None] | None = None
+        extend = results.extend
+        position = iter(values)
+        try:
+            if timestamps is None:
+                ctx.current_timestamp = None
+                for value in position:
+                    backend.current_key = key = key_of(value)
+                    if key != key:
+                        raise InvalidKeyError(f"the key is {key!r}, which is not equal to itself")
+                    if produced := process(value, ctx):
+                        extend(produced)
+            else:
+                result_timestamps = []
+                for value, timestamp in zip(position, timestamps, strict=True):
+                    backend.current_key = key = key_of(value)
+                    if key != key:
+                        raise InvalidKeyError(f"the key is {key!r}, which is not equal to itself")
+                    ctx.current_timestamp = timestamp
+                    if produced := process(value, ctx):
+                        extend(produced)
+                        result_timestamps += [timestamp] * (len(results) - len(result_timestamps))
+        except Exception as error:
+            raise self.failure(error, values, position) from error
+        emit_results(self.output, results, result_timestamps)
+
+    def process_watermark(self, watermark: int) -> None:
+        # As in Flink, the function already sees the new watermark while the timers that it makes due fire.
+        self.context.watermark = self._backend.watermark = watermark
+        self._fire(self._backend.event_timers, watermark, TimeDomain.EVENT_TIME)
+        super().process_watermark(watermark)
+
+    def process_time(self, now_ms: int) -> None:
+        super().process_time(now_ms)
+        self._fire(self._backend.processing_timers, now_ms, TimeDomain.PROCESSING_TIME)
+
+    def next_processing_timer(self) -> int | None:
+        return self._backend.processing_timers.peek()
+
+    def end_of_input(self) -> None:
+        """STREAMING drops the processing-time timers that are left, as Flink does; BATCH fires them."""
+        if self.context.batch_mode:
+            self._fire(self._backend.processing_timers, MAX_WATERMARK, TimeDomain.PROCESSING_TIME)
+
+    def _fire(self, timers: TimerQueue, up_to: int, domain: TimeDomain) -> None:
+        first = timers.peek()
+        if first is None or first > up_to:
+            return
+        on_timer, backend, ctx = self._on_timer, self._backend, self._ctx
+        results: list[Any] = []
+        result_timestamps: list[int | None] = []
+        ctx.current_domain = domain
+        for timestamp, key, _namespace in timers.pop_due(up_to):
+            if on_timer is None:
+                continue
+            backend.current_key = key
+            ctx.current_timestamp = timestamp
+            try:
+                if produced := on_timer(timestamp, ctx):
+                    results.extend(produced)
+            except Exception as error:
+                raise self.user_error(error, _FiredTimer(timestamp, key, domain)) from error
+            result_timestamps += [timestamp] * (len(results) - len(result_timestamps))
+            if len(results) >= _MAX_RESULTS_HELD:
+                emit_results(self.output, results, result_timestamps)
+                results, result_timestamps = [], []
+        emit_results(self.output, results, result_timestamps)

@@ -1,0 +1,90 @@
+"""The end of a stream: hands records to a sink's writer and collects what the epoch prepared."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any
+
+from headwater.common.connector import Sink, SinkWriter, WriterContext
+from headwater.common.errors import HeadwaterError, UserCodeError
+from headwater.operators.base import Operator
+
+
+class _Batch:
+    """Takes the place of the record where a writer does not say which one it failed on."""
+
+    def __init__(self, values: list[Any]) -> None:
+        self._values = values
+
+    def __repr__(self) -> str:
+        return f"<one of {len(self._values)} records, the first is {self._values[0]!r}>"
+
+
+class SinkOperator(Operator):
+    """Writes with one writer per epoch attempt, made when the first record comes: an empty epoch costs nothing.
+
+    Nothing is visible before the driver committed what `prepare_commit` returned.
+    """
+
+    def __init__(self, sink: Sink) -> None:
+        self.sink = sink
+        self._writer: SinkWriter | None = None
+        self._attempt_id = ""
+
+    def process_batch(self, values: list[Any], timestamps: list[int | None] | None, input_index: int = 0) -> None:
+        if not values:
+            return
+        writer = self._writer
+        if writer is None or self._attempt_id != self.context.attempt_id:
+            writer = self._new_writer()
+        try:
+            writer.write_batch(values, timestamps)
+        except HeadwaterError:
+            raise
+        except Exception as error:
+            raise UserCodeError.from_exception(
+                error, self.context.name, values[0] if len(values) == 1 else _Batch(values), self.context.epoch
+            ) from error
+
+    def prepare_commit(self) -> list[Any]:
+        if self._writer is None:
+            return []
+        if self._attempt_id != self.context.attempt_id:
+            # A writer of an attempt that died without a word: what it wrote is not this epoch's.
+            self.abort_epoch()
+            return []
+        writer, self._writer = self._writer, None
+        try:
+            committables = writer.prepare_commit()
+        finally:
+            writer.close()
+        return committables
+
+    def abort_epoch(self) -> None:
+        if self._writer is None:
+            return
+        writer, self._writer = self._writer, None
+        try:
+            writer.abort()
+        finally:
+            writer.close()
+
+    def close(self) -> None:
+        self.abort_epoch()
+
+    def _new_writer(self) -> SinkWriter:
+        with contextlib.suppress(Exception):  # an old attempt's files are invisible anyway
+            self.abort_epoch()
+        context = self.context
+        self._attempt_id = context.attempt_id
+        self._writer = self.sink.create_writer(
+            WriterContext(
+                job_id=context.job_id,
+                operator_name=context.name,
+                partition=context.partition,
+                parallelism=context.parallelism,
+                attempt_id=context.attempt_id,
+                epoch=context.epoch,
+            )
+        )
+        return self._writer

@@ -1,0 +1,230 @@
+"""Gives records their event timestamps and makes the watermarks of one split or partition."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from headwater.common.errors import ConfigurationError, TimestampError, UserCodeError, short_repr
+from headwater.common.ids import MAX_WATERMARK, MIN_WATERMARK
+from headwater.common.output_tag import BAD_TIMESTAMPS_TAG_ID
+from headwater.common.watermark_strategy import WatermarkStrategy
+from headwater.operators.base import Operator, OperatorContext, Output
+from headwater.state.descriptors import ListStateDescriptor
+from headwater.time.idleness import IdlenessTimer
+from headwater.time.timestamps import DEFAULT_MAX_AHEAD_MS, are_plain, latest_usable, problem_with, to_timestamp
+from headwater.time.watermarks import GeneratedWatermarks, WatermarkLogic, logic_of
+
+STATE_NAME = "watermark-generator"
+
+
+class TimestampsAndWatermarksOperator(Operator):
+    """Runs a `WatermarkStrategy`. Watermarks from upstream end here, save the last one, as in Flink.
+
+    A watermark goes out after each batch, and for a generator of the user's own wherever it emits one. Without a
+    timestamp assigner records keep the timestamp that they have, if any. Timestamps that cannot be used never touch the
+    watermark: they fail the job, or with `bad_timestamps='side-output'` their records go to `BAD_TIMESTAMPS`.
+
+    What the watermark depends on is kept in operator state, written when the epoch ends.
+    """
+
+    def __init__(
+        self,
+        strategy: WatermarkStrategy,
+        *,
+        max_ahead_ms: int = DEFAULT_MAX_AHEAD_MS,
+        bad_timestamps: str = "fail",
+        source_name: str | None = None,
+    ) -> None:
+        if bad_timestamps not in ("fail", "side-output"):
+            raise ConfigurationError(
+                f"bad timestamps: found policy {bad_timestamps!r}, expected 'fail' or 'side-output'"
+            )
+        self.strategy = strategy
+        self.max_ahead_ms = max_ahead_ms
+        self.fail_on_bad_timestamps = bad_timestamps == "fail"
+        self.source_name = source_name
+
+    def setup(self, context: OperatorContext, output: Output) -> None:
+        super().setup(context, output)
+        self._extract = self.strategy.extractor()
+        self._start_anew()
+        self._reload = False
+
+    def open(self) -> None:
+        self._load()
+
+    def process_batch(self, values: list[Any], timestamps: list[int | None] | None, input_index: int = 0) -> None:
+        stamps = timestamps if self._extract is None else self._assign(self._extract, values, timestamps)
+        latest = latest_usable(self.context.processing_time_ms, self.max_ahead_ms)
+        if stamps is not None and not are_plain(stamps, latest):
+            values, stamps = self._sort_out(values, stamps, latest)
+        if not values:
+            return
+        self._dirty = True
+        if self._idleness is not None:
+            self._idleness.on_records(self.context.processing_time_ms)
+        self._set_idle(False)
+        if isinstance(self._logic, GeneratedWatermarks):
+            self._emit_with_generator(self._logic, values, stamps)
+            return
+        if stamps is not None:
+            highest = (
+                max((stamp for stamp in stamps if stamp is not None), default=None) if None in stamps else max(stamps)
+            )
+            if highest is not None:
+                self._logic.on_batch(highest)
+        self.output.emit(values, stamps)
+        self._advance(self._logic.periodic())
+
+    def process_watermark(self, watermark: int) -> None:
+        if watermark == MAX_WATERMARK:
+            super().process_watermark(watermark)
+
+    def process_idle(self, idle: bool) -> None:
+        """Idleness is this operator's own to decide."""
+
+    def process_time(self, now_ms: int) -> None:
+        super().process_time(now_ms)
+        if self._reload:
+            self._start_anew()
+            self._load()
+        logic = self._logic
+        if isinstance(logic, GeneratedWatermarks):
+            self._advance(self._periodic(logic))
+            self._follow(logic)
+        if self._idleness is not None:
+            self._dirty = True  # the first look starts the clock
+            self._idle = self._idle or self._idleness.is_idle(now_ms)
+        if self._idle:
+            # Said again in every epoch: whoever runs the operator may be another process than in the last one.
+            self.output.emit_idle(True)
+        self._save()
+
+    def prepare_commit(self) -> list[Any]:
+        self._save()
+        return []
+
+    def abort_epoch(self) -> None:
+        self._reload = True
+
+    def _assign(
+        self, extract: Callable[[Any, int], Any], values: list[Any], timestamps: list[int | None] | None
+    ) -> list[Any]:
+        position = iter(values)
+        try:
+            if timestamps is None:
+                return [extract(value, MIN_WATERMARK) for value in position]
+            return [
+                extract(value, MIN_WATERMARK if timestamp is None else timestamp)
+                for value, timestamp in zip(position, timestamps, strict=True)
+            ]
+        except Exception as error:
+            record = values[max(len(values) - position.__length_hint__() - 1, 0)]
+            raise UserCodeError.from_exception(error, self.context.name, record, self.context.epoch) from error
+
+    def _sort_out(self, values: list[Any], found: list[Any], latest: int) -> tuple[list[Any], list[int | None] | None]:
+        """The slow path: tell good from bad record by record."""
+        good: list[Any] = []
+        stamps: list[int | None] = []
+        bad: list[Any] = []
+        for value, stamp in zip(values, found, strict=True):
+            usable = to_timestamp(stamp, latest)
+            if usable is None and not (stamp is None and self._extract is None):
+                if self.fail_on_bad_timestamps:
+                    raise self._bad_timestamp(value, stamp, latest)
+                bad.append(value)
+                continue
+            good.append(value)
+            stamps.append(usable)
+        if bad:
+            self.output.emit_side(BAD_TIMESTAMPS_TAG_ID, bad, None)
+        return good, stamps
+
+    def _bad_timestamp(self, value: Any, found: Any, latest: int) -> TimestampError:
+        name = self.context.name
+        where = f"source '{self.source_name}' (operator '{name}')" if self.source_name else f"operator '{name}'"
+        problem = problem_with(found, latest, self.context.processing_time_ms)
+        return TimestampError(
+            f"{where}, epoch {self.context.epoch}: the timestamp {short_repr(found)} {problem}; record: "
+            f"{short_repr(value)}; correct the timestamp assigner, or set headwater.bad-timestamps to 'side-output' "
+            "(headwater.timestamps.max-ahead says how far ahead is too far)"
+        )
+
+    def _emit_with_generator(
+        self, logic: GeneratedWatermarks, values: list[Any], stamps: list[int | None] | None
+    ) -> None:
+        """Show every record to the user's generator, and cut the batch wherever it emits a watermark."""
+        start = 0
+        for index, value in enumerate(values):
+            stamp = None if stamps is None else stamps[index]
+            try:
+                watermark = logic.on_event(value, MIN_WATERMARK if stamp is None else stamp)
+            except Exception as error:
+                raise UserCodeError.from_exception(error, self.context.name, value, self.context.epoch) from error
+            if watermark > self._last_emitted:
+                end = index + 1
+                self.output.emit(values[start:end], None if stamps is None else stamps[start:end])
+                start = end
+                self._advance(watermark)
+        if start < len(values):
+            self.output.emit(values[start:], None if stamps is None else stamps[start:])
+        self._advance(self._periodic(logic))
+        self._follow(logic)
+
+    def _periodic(self, logic: GeneratedWatermarks) -> int:
+        self._dirty = True
+        try:
+            return logic.periodic()
+        except Exception as error:
+            raise UserCodeError.from_exception(
+                error, self.context.name, "on_periodic_emit", self.context.epoch
+            ) from error
+
+    def _follow(self, logic: GeneratedWatermarks) -> None:
+        if logic.marked_idle is not None:
+            self._set_idle(logic.marked_idle)
+            logic.marked_idle = None
+
+    def _advance(self, watermark: int) -> None:
+        if watermark > self._last_emitted:
+            self._last_emitted = self.context.watermark = watermark
+            self.output.emit_watermark(watermark)
+
+    def _set_idle(self, idle: bool) -> None:
+        if idle != self._idle:
+            self._idle = idle
+            self.output.emit_idle(idle)
+
+    def _start_anew(self) -> None:
+        self._logic: WatermarkLogic = logic_of(self.strategy)
+        timeout_ms = self.strategy.idle_timeout_ms
+        self._idleness = None if timeout_ms is None else IdlenessTimer(timeout_ms)
+        self._last_emitted = MIN_WATERMARK
+        self._idle = False
+        self._dirty = False
+
+    def _load(self) -> None:
+        self._reload = False
+        backend = self.context.operator_backend
+        if backend is None:
+            return
+        for kind, logic_state, last_emitted, idle, idleness_state in backend.get_list_state(_DESCRIPTOR).get():
+            self._last_emitted = self.context.watermark = last_emitted
+            self._idle = idle
+            if kind == type(self._logic).__name__:  # else the job has another strategy now, which starts anew
+                self._logic.restore(logic_state)
+            if self._idleness is not None:
+                self._idleness.restore(idleness_state)
+
+    def _save(self) -> None:
+        backend = self.context.operator_backend
+        if not self._dirty or backend is None:
+            return
+        idleness_state = None if self._idleness is None else self._idleness.state()
+        state = (type(self._logic).__name__, self._logic.state(), self._last_emitted, self._idle, idleness_state)
+        backend.get_list_state(_DESCRIPTOR).update([state])
+        self._dirty = False
+
+
+_DESCRIPTOR = ListStateDescriptor(STATE_NAME)

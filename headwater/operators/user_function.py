@@ -1,0 +1,174 @@
+"""The base of operators that run a user's function: its life cycle, and what happens when it raises."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from headwater.common.errors import InvalidKeyError, PlanError, UserCodeError, short_repr
+from headwater.operators.base import Operator, OperatorContext, Output
+from headwater.operators.functions import CheckpointedFunction, Function
+from headwater.operators.runtime_context import RuntimeContext
+
+_log = logging.getLogger(__name__)
+
+
+class _NoRecord:
+    """Stands for the record in an error that no record caused."""
+
+    def __init__(self, where: str) -> None:
+        self._where = where
+
+    def __repr__(self) -> str:
+        return f"<none: raised in {self._where}>"
+
+
+def method_of(function: Any, name: str, operator: str) -> Callable[..., Any]:
+    """The callable to run per record: `function.<name>` of a function class, or `function` itself if it is callable."""
+    method = getattr(function, name, None)
+    if callable(method) and not isinstance(function, type):
+        return method  # type: ignore[no-any-return]
+    if isinstance(function, type):
+        raise PlanError(f"{operator}: expected a function, found the class {function.__name__}; pass an instance of it")
+    if callable(function):
+        return function  # type: ignore[no-any-return]
+    raise PlanError(
+        f"{operator}: expected a function, a lambda or an object with a method '{name}', found {short_repr(function)}"
+    )
+
+
+class UserFunctionOperator(Operator):
+    """Opens, re-opens and closes the user's function, and turns what it raises into `UserCodeError`.
+
+    After an epoch was given up the function is closed and opened again before the next one, as Flink does when it
+    restarts a task: what a function builds in `open` does not keep traces of records that will be replayed.
+    """
+
+    def __init__(self, function: Any) -> None:
+        self.function = function
+        self._opened = False
+        self._reopen = False
+
+    def setup(self, context: OperatorContext, output: Output) -> None:
+        super().setup(context, output)
+        self._opened = self._reopen = False
+
+    def open(self) -> None:
+        self._open_function(restored=context_was_restored(self.context))
+
+    def process_time(self, now_ms: int) -> None:
+        if self._reopen:
+            self._close_function(suppress=True)
+            self._open_function(restored=True)
+        super().process_time(now_ms)
+
+    def prepare_commit(self) -> list[Any]:
+        """Called at the end of each epoch on every operator: the function may write its operator state now."""
+        if isinstance(self.function, CheckpointedFunction):
+            try:
+                self.function.snapshot_state(RuntimeContext(self.context, restored=True))
+            except Exception as error:
+                raise self.user_error(error, _NoRecord("snapshot_state()")) from error
+        return []
+
+    def abort_epoch(self) -> None:
+        self._reopen = self._opened
+
+    def close(self) -> None:
+        self._close_function(suppress=False)
+
+    def user_error(self, error: Exception, record: Any) -> Exception:
+        """What to raise for `error`, which user code raised while it processed `record`."""
+        return UserCodeError.from_exception(error, self.context.name, record, self.context.epoch)
+
+    def failure(self, error: Exception, values: Sequence[Any], position: Iterator[Any]) -> Exception:
+        """As `user_error`, for the record that the iterator `position` over the list `values` gave last."""
+        index = max(len(values) - position.__length_hint__() - 1, 0)  # type: ignore[attr-defined]
+        return self.user_error(error, values[index])
+
+    def _open_function(self, *, restored: bool) -> None:
+        runtime_context = RuntimeContext(self.context, restored)
+        self._reopen = False
+        where = "open()"
+        try:
+            if isinstance(self.function, CheckpointedFunction):
+                where = "initialize_state()"
+                self.function.initialize_state(runtime_context)
+            where = "open()"
+            if isinstance(self.function, Function) or _has_life_cycle(self.function):
+                self.function.open(runtime_context)
+        except Exception as error:
+            raise self.user_error(error, _NoRecord(where)) from error
+        self._opened = True
+
+    def _close_function(self, *, suppress: bool) -> None:
+        if not self._opened:
+            return
+        self._opened = False
+        if not (isinstance(self.function, Function) or _has_life_cycle(self.function)):
+            return
+        try:
+            self.function.close()
+        except Exception as error:
+            if not suppress:
+                raise self.user_error(error, _NoRecord("close()")) from error
+            _log.warning("operator '%s': close() raised after a failed epoch", self.context.name, exc_info=True)
+
+
+class KeyedOperator(UserFunctionOperator):
+    """An operator whose function sees the state of the record's key."""
+
+    def __init__(self, key_selector: Any, function: Any) -> None:
+        super().__init__(function)
+        self.key_selector = key_selector
+        self.key_of = method_of(key_selector, "get_key", "key_by")
+
+    def setup(self, context: OperatorContext, output: Output) -> None:
+        super().setup(context, output)
+        if context.keyed_backend is None:
+            raise PlanError(f"operator '{context.name}' is keyed, but was set up without a keyed state backend")
+        self._backend = context.keyed_backend
+
+    def process_watermark(self, watermark: int) -> None:
+        self._backend.watermark = watermark
+        super().process_watermark(watermark)
+
+    def process_time(self, now_ms: int) -> None:
+        self._backend.processing_time_ms = now_ms
+        super().process_time(now_ms)
+
+    def user_error(self, error: Exception, record: Any) -> Exception:
+        """Tells apart a bad key: state is a dict of keys, so an unhashable one surfaces where state is first touched."""
+        problem: str | None = None
+        if isinstance(error, InvalidKeyError):
+            problem = str(error)
+        elif isinstance(error, (TypeError, ValueError)):
+            problem = key_problem(self._backend.current_key)
+        if problem is None:
+            return super().user_error(error, record)
+        return InvalidKeyError(
+            f"operator '{self.context.name}': {problem}; record: {short_repr(record)}; "
+            "return a number, a string or a tuple of those from the key selector"
+        )
+
+
+def key_problem(key: Any) -> str | None:
+    """Why `key` cannot be a key; None if it can."""
+    try:
+        hash(key)
+    except TypeError:
+        return f"the key {short_repr(key)} is a {type(key).__name__}, which is not hashable"
+    if key != key:
+        return f"the key is {short_repr(key)}, which is not equal to itself"
+    return None
+
+
+def context_was_restored(context: OperatorContext) -> bool:
+    """Whether the partition may find state: epochs count from 1, so anything beyond, or a new attempt, has a past."""
+    return context.attempt > 0 or context.epoch > 1
+
+
+def _has_life_cycle(function: Any) -> bool:
+    """Objects that look like a `Function` without extending it get the same life cycle, as in PyFlink."""
+    return hasattr(function, "open") and hasattr(function, "close") and not isinstance(function, type)

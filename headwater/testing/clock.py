@@ -1,0 +1,27 @@
+"""A clock that tests turn by hand."""
+
+from __future__ import annotations
+
+
+class ManualClock:
+    """Processing time in milliseconds; it only goes forward, as the driver's does.
+
+    At 0, where it starts unless told otherwise, the check for timestamps too far ahead of processing time is off.
+    """
+
+    def __init__(self, now_ms: int = 0) -> None:
+        self._now_ms = now_ms
+
+    @property
+    def now_ms(self) -> int:
+        return self._now_ms
+
+    def set(self, now_ms: int) -> None:
+        """Turn the clock to `now_ms`."""
+        if now_ms < self._now_ms:
+            raise ValueError(f"the clock shows {self._now_ms} and cannot go back to {now_ms}")
+        self._now_ms = now_ms
+
+    def advance(self, by_ms: int) -> None:
+        """Turn the clock on by `by_ms`."""
+        self.set(self._now_ms + by_ms)

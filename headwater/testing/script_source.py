@@ -1,0 +1,168 @@
+"""A source that is a list, with ends, crashes and pauses written between the records.
+
+    source = ScriptSource([("a", 1), ("b", 2), CRASH, ("a", 3), PAUSE, ("b", 4), EOF])
+
+reads like the story of the test: two records, the process dies, one more record, the epoch ends, a last record.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import tempfile
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from headwater.common.connector import Source, Split, SplitReader
+from headwater.common.errors import ConfigurationError
+from headwater.common.watermark_strategy import AssignerLike, WatermarkGenerator, WatermarkOutput, WatermarkStrategy
+
+
+@dataclass(frozen=True)
+class Eof:
+    """The script ends here, for good: what follows is never read."""
+
+
+@dataclass(frozen=True)
+class Pause:
+    """Nothing more in this epoch: what follows is read in a later one."""
+
+
+@dataclass(frozen=True)
+class Crash:
+    """Fail the first time that the script comes here, in whichever process; go on as if nothing stood here afterwards.
+
+    `kill` ends the process that reads with SIGKILL, so that no handler and no `finally` runs: in a job this is a Python
+    worker of Spark. Otherwise `ScriptedCrash` is raised. The records before it have been read, in the same epoch.
+    """
+
+    kill: bool = True
+
+
+@dataclass(frozen=True)
+class Watermark:
+    """Event time reaches `timestamp` after the record before. Needs the strategy of `ScriptSource.watermarks`."""
+
+    timestamp: int
+
+
+EOF: Final = Eof()
+PAUSE: Final = Pause()
+CRASH: Final = Crash()
+
+
+class ScriptedCrash(Exception):
+    """Raised by `Crash(kill=False)`."""
+
+
+class ScriptSource(Source):
+    """Plays a script of records, `EOF`, `PAUSE`, `CRASH` and `Watermark(...)`, in order, in one split.
+
+    With `bounded=False` the source stays open after its last item, until an `EOF`.
+    Which crashes have happened is remembered in files of `crash_directory` (default: a new temporary directory), because
+    it must outlive the processes that crash. Pass your own to play one script in several runs of a program.
+    """
+
+    def __init__(self, items: Iterable[Any], *, bounded: bool = True, crash_directory: str | None = None) -> None:
+        self.items = list(items)
+        self.bounded = bounded or any(isinstance(item, Eof) for item in self.items)
+        self.stays_open = not bounded
+        crashes = any(isinstance(item, Crash) for item in self.items)
+        if crash_directory is None and crashes:
+            crash_directory = tempfile.mkdtemp(prefix="headwater-script-")
+        elif crash_directory is not None:
+            os.makedirs(crash_directory, exist_ok=True)
+        self.crash_directory = crash_directory
+
+    def discover_splits(self, parallelism: int, known: frozenset[str]) -> list[Split]:
+        return [] if "script" in known else [Split("script", None)]
+
+    def open_reader(self, split: Split, position: Any | None) -> SplitReader:
+        return _ScriptReader(self, 0 if position is None else position)
+
+    def crash_count(self) -> int:
+        """How many of the script's crashes have happened: lets a test check that its fault fired."""
+        return len(os.listdir(self.crash_directory)) if self.crash_directory is not None else 0
+
+    def watermarks(self, timestamp_assigner: AssignerLike | None = None) -> WatermarkStrategy:
+        """The strategy that emits the script's `Watermark`s, each right after the record it follows."""
+        schedule: list[tuple[int, int]] = []  # (number of records before, watermark)
+        records = 0
+        for item in self.items:
+            if isinstance(item, Watermark):
+                if records == 0:
+                    raise ConfigurationError(f"{item} comes first in the script; a watermark must follow a record")
+                schedule.append((records, item.timestamp))
+            elif not isinstance(item, (Eof, Pause, Crash)):
+                records += 1
+        strategy = WatermarkStrategy.for_generator(_ScheduledWatermarksSupplier(tuple(schedule)))
+        return strategy if timestamp_assigner is None else strategy.with_timestamp_assigner(timestamp_assigner)
+
+    def crash_once(self, index: int, crash: Crash) -> None:
+        """Crash, unless the crash at `index` has happened already. For the reader."""
+        assert self.crash_directory is not None
+        try:
+            marker = os.open(os.path.join(self.crash_directory, f"crash-{index}"), os.O_CREAT | os.O_EXCL)
+        except FileExistsError:
+            return
+        os.close(marker)
+        if crash.kill:
+            os.kill(os.getpid(), signal.SIGKILL)
+        raise ScriptedCrash(f"the script says so, at item {index}")
+
+
+class _ScriptReader(SplitReader):
+    def __init__(self, source: ScriptSource, position: int) -> None:
+        self._source = source
+        self._position = position
+        self._paused = False
+
+    def read_batch(self, max_records: int) -> list[Any] | None:
+        items = self._source.items
+        records: list[Any] = []
+        while self._position < len(items) and len(records) < max_records and not self._paused:
+            item = items[self._position]
+            if isinstance(item, Eof):
+                return records or None
+            if isinstance(item, Crash):
+                if records:
+                    return records  # let them be processed first
+                self._source.crash_once(self._position, item)
+            elif isinstance(item, Pause):
+                self._paused = True
+            elif not isinstance(item, Watermark):
+                records.append(item)
+            self._position += 1
+        if not records and not self._paused and self._position >= len(items) and not self._source.stays_open:
+            return None
+        return records
+
+    def position(self) -> int:
+        return self._position
+
+
+class _ScheduledWatermarks(WatermarkGenerator):
+    """Emits each watermark after the record it follows in the script. Counting is enough: there is one split."""
+
+    def __init__(self, schedule: tuple[tuple[int, int], ...]) -> None:
+        self._schedule = schedule
+        self._seen = 0
+        self._next = 0
+
+    def on_event(self, event: Any, event_timestamp: int, output: WatermarkOutput) -> None:
+        self._seen += 1
+        while self._next < len(self._schedule) and self._schedule[self._next][0] <= self._seen:
+            output.emit_watermark(self._schedule[self._next][1])
+            self._next += 1
+
+    def on_periodic_emit(self, output: WatermarkOutput) -> None:
+        pass
+
+
+@dataclass(frozen=True)
+class _ScheduledWatermarksSupplier:
+    schedule: tuple[tuple[int, int], ...]
+
+    def __call__(self) -> WatermarkGenerator:
+        return _ScheduledWatermarks(self.schedule)
