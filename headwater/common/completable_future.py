@@ -1,0 +1,82 @@
+"""A result that is there later."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Generator
+from concurrent.futures import CancelledError, Future
+from typing import Any, Generic, TypeVar
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+class CompletableFuture(Generic[T]):
+    """A `concurrent.futures.Future` under the names of pyflink.common.CompletableFuture; safe between threads.
+
+    `await`ing it works too, in any running event loop.
+    """
+
+    def __init__(self, future: Future[T] | None = None) -> None:
+        self._future: Future[T] = Future() if future is None else future
+
+    @staticmethod
+    def completed(value: R) -> CompletableFuture[R]:
+        """A future that is done already."""
+        future: CompletableFuture[R] = CompletableFuture()
+        future.set_result(value)
+        return future
+
+    @staticmethod
+    def failed(error: BaseException) -> CompletableFuture[Any]:
+        """A future that has failed already."""
+        future: CompletableFuture[Any] = CompletableFuture()
+        future.set_exception(error)
+        return future
+
+    def cancel(self) -> bool:
+        """Give the result up. True if that worked: the result was not there, and nobody had begun to make it."""
+        return self._future.cancel()
+
+    def cancelled(self) -> bool:
+        return self._future.cancelled()
+
+    def done(self) -> bool:
+        """True if a result, an error or a cancellation is there."""
+        return self._future.done()
+
+    def result(self, timeout: float | None = None) -> T:
+        """Wait for the result; raise what went wrong. `timeout` in seconds ends in a TimeoutError."""
+        return self._future.result(timeout)
+
+    def get(self, timeout: float | None = None) -> T:
+        """The same as `result`, under Java's name."""
+        return self._future.result(timeout)
+
+    def exception(self) -> BaseException | None:
+        """The error, if the future has failed; None if it has not (yet). Does not wait."""
+        if not self._future.done():
+            return None
+        if self._future.cancelled():
+            return CancelledError()
+        return self._future.exception()
+
+    def set_result(self, value: T) -> None:
+        self._future.set_result(value)
+
+    def set_exception(self, error: BaseException) -> None:
+        self._future.set_exception(error)
+
+    def add_done_callback(self, callback: Callable[[CompletableFuture[T]], Any]) -> None:
+        """Call `callback(self)` when done, in the thread that completes the future; at once if it is done."""
+        self._future.add_done_callback(lambda _: callback(self))
+
+    def __await__(self) -> Generator[Any, None, T]:
+        return asyncio.wrap_future(self._future).__await__()
+
+    def __str__(self) -> str:
+        if not self.done():
+            state = "not completed"
+        else:
+            state = "completed" if self.exception() is None else "completed exceptionally"
+        return f"CompletableFuture[{state}]"

@@ -1,0 +1,125 @@
+"""Every error that headwater raises on purpose. A class exists only where somebody catches it.
+
+The text of an error says what was found, what was expected and what to do. Errors cross process borders (slot to
+relay, task to driver), so each one survives a pickle round trip with all its attributes.
+"""
+
+from __future__ import annotations
+
+import os
+import traceback
+from typing import Any
+
+MAX_RECORD_CHARS = 500
+"""How much of a record's repr an error shows."""
+
+_PACKAGE_DIRECTORY = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+
+
+class HeadwaterError(Exception):
+    """Base of all errors of headwater. Catch it to catch anything that headwater says, and no bug of anybody else's."""
+
+
+class ConfigurationError(HeadwaterError):
+    """A setting, or the machine, is not what the job needs. Raised before Spark starts; nothing has happened yet."""
+
+
+class PlanError(HeadwaterError):
+    """The program does not describe a job that can run: no sink, two operators with one uid, a bad graph."""
+
+
+class StateError(HeadwaterError):
+    """State is used in a way that its descriptor, or the current key, does not allow."""
+
+
+class CheckpointError(HeadwaterError):
+    """A persisted file is missing, damaged or of another attempt. The text names the file and the epoch.
+
+    Never answered by falling back to an older epoch in silence: a person decides.
+    """
+
+
+class TypeMismatchError(HeadwaterError, TypeError):
+    """A value does not fit the type that was declared for it. The text has field, expected and found."""
+
+
+class TimestampError(HeadwaterError, ValueError):
+    """A record's event timestamp cannot be used: None, not a number, negative or absurdly far ahead."""
+
+
+class InvalidKeyError(HeadwaterError, TypeError):
+    """A key cannot be a key: unhashable, or a NaN, which is not equal to itself."""
+
+
+class SerializationError(HeadwaterError):
+    """A function, record or state value cannot be pickled, or bytes cannot be read. The text names the owner."""
+
+
+class JobInUseError(HeadwaterError):
+    """The checkpoint directory belongs to a job that is running. The text has its pid and host."""
+
+
+class JobFailedError(HeadwaterError):
+    """The job ended in failure after its restart policy gave up. `__cause__` is the last failure where it is known."""
+
+
+class UserCodeError(HeadwaterError):
+    """A user's function raised.
+
+    Holds only text, never the exception itself: the user's exception class may not be importable, or picklable, in the
+    process that shows the error. The failing record's epoch is rolled back, so the checkpoint stays usable.
+    """
+
+    def __init__(self, operator_name: str, record_repr: str, epoch: int, user_traceback: str, cause_repr: str) -> None:
+        super().__init__(operator_name, record_repr, epoch, user_traceback, cause_repr)
+        self.operator_name = operator_name
+        self.record_repr = record_repr
+        self.epoch = epoch
+        self.user_traceback = user_traceback
+        self.cause_repr = cause_repr
+
+    @classmethod
+    def from_exception(cls, error: BaseException, operator_name: str, record: Any, epoch: int) -> UserCodeError:
+        """Describe `error`, which user code raised while it processed `record`. The traceback is read from `error`."""
+        return cls(operator_name, short_repr(record), epoch, user_traceback(error), short_repr(error))
+
+    def __str__(self) -> str:
+        return (
+            f"operator '{self.operator_name}' failed in epoch {self.epoch}: {self.cause_repr}\n"
+            f"  record: {self.record_repr}\n"
+            f"{self.user_traceback.rstrip()}"
+        )
+
+
+def short_repr(value: Any, limit: int = MAX_RECORD_CHARS) -> str:
+    """`repr(value)` cut at `limit` characters; never raises, because it is called while another error is reported."""
+    try:
+        text = repr(value)
+    except Exception as error:
+        text = f"<{type(value).__name__} whose repr raised {type(error).__name__}>"
+    return text if len(text) <= limit else text[:limit] + f"... ({len(text)} characters)"
+
+
+def user_traceback(error: BaseException) -> str:
+    """The traceback of `error` and of its causes without the frames of headwater itself.
+
+    If only headwater's frames exist (a wrong call, not an error in user code), they are kept: better than nothing.
+    """
+    described = traceback.TracebackException.from_exception(error, lookup_lines=True)
+    seen: set[int] = set()
+    pending = [described]
+    while pending:
+        part = pending.pop()
+        if id(part) in seen:
+            continue
+        seen.add(id(part))
+        users = [frame for frame in part.stack if not _is_own_frame(frame.filename)]
+        if users:
+            part.stack = traceback.StackSummary.from_list(users)
+        pending += [other for other in (part.__cause__, part.__context__) if other is not None]
+        pending += part.exceptions or []
+    return "".join(described.format())
+
+
+def _is_own_frame(filename: str) -> bool:
+    return filename.startswith(_PACKAGE_DIRECTORY)

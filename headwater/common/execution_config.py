@@ -1,0 +1,61 @@
+"""The part of pyflink.common.ExecutionConfig that means something without a JVM: a view of a Configuration."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from headwater.common.config_resolution import JOB_PARAMETER_PREFIX
+from headwater.common.configuration import Configuration
+from headwater.common.job_options import AUTO_WATERMARK_INTERVAL, MAX_PARALLELISM, PARALLELISM
+from headwater.common.time import DurationLike, to_millis
+
+
+class ExecutionConfig:
+    """Reads and writes the job's configuration; holds nothing itself."""
+
+    def __init__(self, configuration: Configuration) -> None:
+        self._configuration = configuration
+
+    def get_parallelism(self) -> int:
+        return self._configuration.get(PARALLELISM)
+
+    def set_parallelism(self, parallelism: int) -> ExecutionConfig:
+        self._configuration.set(PARALLELISM, parallelism)
+        return self
+
+    def get_max_parallelism(self) -> int:
+        return self._configuration.get(MAX_PARALLELISM)
+
+    def set_max_parallelism(self, max_parallelism: int) -> ExecutionConfig:
+        self._configuration.set(MAX_PARALLELISM, max_parallelism)
+        return self
+
+    def get_auto_watermark_interval(self) -> int:
+        """Milliseconds."""
+        return self._configuration.get(AUTO_WATERMARK_INTERVAL)
+
+    def set_auto_watermark_interval(self, interval: DurationLike) -> ExecutionConfig:
+        self._configuration.set(AUTO_WATERMARK_INTERVAL, to_millis(interval, "interval"))
+        return self
+
+    def get_global_job_parameters(self) -> dict[str, str]:
+        """The job parameters, without their prefix."""
+        return {
+            key.removeprefix(JOB_PARAMETER_PREFIX): text
+            for key, text in self._configuration.to_dict().items()
+            if key.startswith(JOB_PARAMETER_PREFIX)
+        }
+
+    def set_global_job_parameters(self, global_job_parameters_dict: Mapping[str, str]) -> ExecutionConfig:
+        """Replace all job parameters."""
+        for key in list(self.get_global_job_parameters()):
+            self._configuration.remove_config(JOB_PARAMETER_PREFIX + key)
+        for key, value in global_job_parameters_dict.items():
+            self._configuration.set_string(JOB_PARAMETER_PREFIX + key, str(value))
+        return self
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ExecutionConfig) and self._configuration == other._configuration
+
+    def __hash__(self) -> int:
+        return hash(self._configuration)

@@ -1,0 +1,49 @@
+"""The handle on a job that runs."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, NoReturn
+
+from headwater.common.completable_future import CompletableFuture
+from headwater.common.errors import HeadwaterError
+from headwater.common.job_execution_result import JobExecutionResult
+from headwater.common.job_id import JobID
+from headwater.common.job_status import JobStatus
+
+
+class JobClient(ABC):
+    """What `execute_async` returns. The runtime implements it; all methods may be called from any thread."""
+
+    @abstractmethod
+    def get_job_id(self) -> JobID: ...
+
+    @abstractmethod
+    def get_job_status(self) -> CompletableFuture[JobStatus]:
+        """The status now; the future is done at once."""
+
+    @abstractmethod
+    def cancel(self) -> CompletableFuture[None]:
+        """Stop the job after the epoch under way. The checkpoint stays; the future is done once the job has ended."""
+
+    @abstractmethod
+    def get_job_execution_result(self) -> CompletableFuture[JobExecutionResult]:
+        """Done when the job has ended; fails with the job's error, or a CancelledError, if it did not finish."""
+
+    @abstractmethod
+    def get_accumulators(self) -> CompletableFuture[dict[str, Any]]:
+        """The counters of the job as of its last committed epoch."""
+
+    def stop_with_savepoint(
+        self, advance_to_end_of_event_time: bool, savepoint_directory: str | None = None
+    ) -> CompletableFuture[str]:
+        self._no_savepoints_yet()
+
+    def trigger_savepoint(self, savepoint_directory: str | None = None) -> CompletableFuture[str]:
+        self._no_savepoints_yet()
+
+    def _no_savepoints_yet(self) -> NoReturn:
+        raise HeadwaterError(
+            "savepoints are not there yet; cancel() leaves a checkpoint in execution.checkpointing.dir, "
+            "and the job resumes from it when it is started again on that directory"
+        )

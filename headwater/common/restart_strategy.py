@@ -1,0 +1,102 @@
+"""What to do after a failure, as in pyflink.common.restart_strategy. Each strategy is a few settings."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from datetime import timedelta
+
+from headwater.common.configuration import Configuration
+from headwater.common.errors import ConfigurationError
+from headwater.common.job_options import FIXED_DELAY, FIXED_DELAY_ATTEMPTS, RESTART_STRATEGY
+from headwater.common.time import DurationLike, to_millis
+
+
+class RestartStrategyConfiguration(ABC):
+    """A restart strategy. `apply` writes it into a job's configuration, which is what the runtime reads."""
+
+    @abstractmethod
+    def get_description(self) -> str: ...
+
+    @abstractmethod
+    def apply(self, configuration: Configuration) -> None:
+        """Set the settings that this strategy stands for."""
+
+
+@dataclass(frozen=True)
+class _NoRestart(RestartStrategyConfiguration):
+    def get_description(self) -> str:
+        return "Restart deactivated."
+
+    def apply(self, configuration: Configuration) -> None:
+        configuration.set(RESTART_STRATEGY, "none")
+
+
+@dataclass(frozen=True)
+class _FallbackRestart(RestartStrategyConfiguration):
+    def get_description(self) -> str:
+        return "Cluster level default restart strategy"
+
+    def apply(self, configuration: Configuration) -> None:
+        """The settings, or their defaults, decide."""
+
+
+class _FixedDelayRestart(RestartStrategyConfiguration):
+    def __init__(self, restart_attempts: int, delay_between_attempts_interval: DurationLike) -> None:
+        if isinstance(restart_attempts, bool) or not isinstance(restart_attempts, int) or restart_attempts < 0:
+            raise ConfigurationError(f"restart_attempts: expected a whole number from 0 on, found {restart_attempts!r}")
+        self._attempts = restart_attempts
+        self._delay_ms = to_millis(delay_between_attempts_interval, "delay_between_attempts")
+
+    def get_restart_attempts(self) -> int:
+        return self._attempts
+
+    def get_delay_between_attempts_interval(self) -> timedelta:
+        return timedelta(milliseconds=self._delay_ms)
+
+    def get_description(self) -> str:
+        return f"Restart with fixed delay ({self._delay_ms} ms). #{self._attempts} restart attempts."
+
+    def apply(self, configuration: Configuration) -> None:
+        configuration.set(RESTART_STRATEGY, "fixed-delay")
+        configuration.set(FIXED_DELAY_ATTEMPTS, self._attempts)
+        configuration.set(FIXED_DELAY, self._delay_ms)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _FixedDelayRestart) and vars(self) == vars(other)
+
+    def __hash__(self) -> int:
+        return hash((self._attempts, self._delay_ms))
+
+
+class RestartStrategies:
+    """Makers of restart strategies."""
+
+    NoRestartStrategyConfiguration = _NoRestart
+    FixedDelayRestartStrategyConfiguration = _FixedDelayRestart
+    FallbackRestartStrategyConfiguration = _FallbackRestart
+
+    @staticmethod
+    def no_restart() -> RestartStrategyConfiguration:
+        return _NoRestart()
+
+    @staticmethod
+    def fall_back_restart() -> RestartStrategyConfiguration:
+        return _FallbackRestart()
+
+    @staticmethod
+    def fixed_delay_restart(
+        restart_attempts: int, delay_between_attempts: DurationLike
+    ) -> RestartStrategyConfiguration:
+        """At most `restart_attempts` failures in a row, `delay_between_attempts` (int: milliseconds) after each."""
+        return _FixedDelayRestart(restart_attempts, delay_between_attempts)
+
+    @staticmethod
+    def failure_rate_restart(
+        failure_rate: int, failure_interval: DurationLike, delay_interval: DurationLike
+    ) -> RestartStrategyConfiguration:
+        """Not there: refused with what to use instead."""
+        raise ConfigurationError(
+            "headwater has no failure-rate restart strategy; use fixed_delay_restart, or set "
+            "restart-strategy.type to exponential-delay"
+        )

@@ -1,0 +1,217 @@
+"""Rows: records with positions, and names where they were given."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from enum import Enum
+from typing import Any
+
+_NAMES_AND_KIND = ("_fields", "_from_dict", "_row_kind", "_values")
+
+
+class RowKind(Enum):
+    """What a row says about a changing table."""
+
+    INSERT = 0
+    UPDATE_BEFORE = 1
+    UPDATE_AFTER = 2
+    DELETE = 3
+
+    def __str__(self) -> str:
+        return _SHORT_FORMS[self.value]
+
+    def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
+        return (RowKind, (self.value,))
+
+
+_SHORT_FORMS = ("+I", "-U", "+U", "-D")
+_INSERT = RowKind.INSERT
+
+
+class Row:
+    """A record with a fixed number of fields, read by position, by name or as attributes.
+
+    `Row("a", 1)` has positions only; `Row(name="a", count=1)` has names in the order given. As in PyFlink, a row of
+    names makes a factory of rows: `Person = Row("name", "age"); Person("Ann", 30)`.
+
+    Rows are mutable. The hash is that of the values, so a row that is a key must not change.
+    """
+
+    __slots__ = _NAMES_AND_KIND
+
+    _values: list[Any]
+    _fields: list[str] | None  # None for a row without names
+    _row_kind: RowKind
+    _from_dict: bool
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        set_slot = object.__setattr__
+        if kwargs:
+            if args:
+                raise ValueError("a Row takes either positional values or named ones, not both")
+            set_slot(self, "_fields", list(kwargs))
+            set_slot(self, "_values", list(kwargs.values()))
+            set_slot(self, "_from_dict", True)
+        else:
+            set_slot(self, "_fields", None)
+            set_slot(self, "_values", list(args))
+            set_slot(self, "_from_dict", False)
+        set_slot(self, "_row_kind", _INSERT)
+
+    @staticmethod
+    def of_kind(row_kind: RowKind, *args: Any, **kwargs: Any) -> Row:
+        row = Row(*args, **kwargs)
+        row.set_row_kind(row_kind)
+        return row
+
+    def as_dict(self, recursive: bool = False) -> dict[str, Any]:
+        """{name: value}; with `recursive` rows inside values, lists and dicts become dicts too."""
+        fields = self._fields
+        if fields is None:
+            raise TypeError(f"{self!r} has no field names, so it cannot become a dict; call set_field_names first")
+        if recursive:
+            return dict(zip(fields, (_to_dicts(value) for value in self._values), strict=False))
+        return dict(zip(fields, self._values, strict=False))
+
+    def get_row_kind(self) -> RowKind:
+        return self._row_kind
+
+    def set_row_kind(self, row_kind: RowKind) -> None:
+        object.__setattr__(self, "_row_kind", row_kind)
+
+    def set_field_names(self, field_names: Sequence[str]) -> None:
+        object.__setattr__(self, "_fields", list(field_names))
+
+    def get_field_names(self) -> list[str] | None:
+        """The names, or None for a row without them."""
+        fields = self._fields
+        return None if fields is None else list(fields)
+
+    def get_fields_by_names(self, names: Sequence[str]) -> list[Any]:
+        """The values of `names` in that order; all values for a row without names."""
+        fields = self._fields
+        if fields is None or list(names) == fields:
+            return self._values
+        missing = [name for name in names if name not in fields]
+        if missing:
+            raise KeyError(f"fields {missing} are not among {fields}")
+        return [self._values[fields.index(name)] for name in names]
+
+    def _is_retract_msg(self) -> bool:
+        return self._row_kind in (RowKind.UPDATE_BEFORE, RowKind.DELETE)
+
+    def _is_accumulate_msg(self) -> bool:
+        return not self._is_retract_msg()
+
+    def _position(self, name: Any) -> int:
+        fields = self._fields
+        if fields is not None and name in fields:
+            return fields.index(name)
+        raise KeyError(f"no field {name!r} in {self!r}")
+
+    def __call__(self, *args: Any) -> Row:
+        """A new row whose field names are this row's values."""
+        if len(args) > len(self._values):
+            raise ValueError(f"{self!r} makes rows of {len(self._values)} fields, found {len(args)} values: {args!r}")
+        return _make_row(self._values, args, self._row_kind)
+
+    def __getitem__(self, item: Any) -> Any:
+        if isinstance(item, (int, slice)):
+            return self._values[item]
+        return self._values[self._position(item)]
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        if isinstance(key, (int, slice)):
+            self._values[key] = value
+        else:
+            self._values[self._position(key)] = value
+
+    def __getattr__(self, item: str) -> Any:
+        # Names with an underscore are never fields: pickle and copy probe for them on half-made rows.
+        if not item.startswith("_"):
+            fields = self._fields
+            if fields is not None and item in fields:
+                return self._values[fields.index(item)]
+        raise AttributeError(f"Row has no field or attribute {item!r}")
+
+    def __setattr__(self, key: str, value: Any) -> None:
+        if key not in _NAMES_AND_KIND:
+            raise AttributeError(f"cannot set {key!r} on a Row as an attribute; write row[{key!r}] = value")
+        object.__setattr__(self, key, value)
+
+    def __contains__(self, item: Any) -> bool:
+        fields = self._fields
+        return item in (self._values if fields is None else fields)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __eq__(self, other: object) -> bool:
+        """Equal kinds and values; with names, equal names to equal values in whatever order they stand."""
+        if not isinstance(other, Row):
+            return NotImplemented
+        if self._row_kind is not other._row_kind:
+            return False
+        mine, theirs = self._fields, other._fields
+        if mine == theirs:
+            return self._values == other._values
+        if mine is None or theirs is None or sorted(mine) != sorted(theirs):
+            return False
+        return self.as_dict() == other.as_dict()
+
+    def __hash__(self) -> int:
+        # Rows that are equal with their names in another order must hash alike: with names, order must not count.
+        fields = self._fields
+        if fields is None:
+            return hash(tuple(self._values))
+        return hash(frozenset(zip(fields, self._values, strict=False)))
+
+    def __lt__(self, other: Row) -> bool:
+        return self._values < other._values if isinstance(other, Row) else NotImplemented
+
+    def __le__(self, other: Row) -> bool:
+        return self._values <= other._values if isinstance(other, Row) else NotImplemented
+
+    def __gt__(self, other: Row) -> bool:
+        return self._values > other._values if isinstance(other, Row) else NotImplemented
+
+    def __ge__(self, other: Row) -> bool:
+        return self._values >= other._values if isinstance(other, Row) else NotImplemented
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        fields = self._fields
+        if self._row_kind is not _INSERT:
+            return (_make_row, (fields, tuple(self._values), self._row_kind))
+        if fields is None:
+            return (Row, tuple(self._values))
+        return (_make_row, (fields, tuple(self._values)))
+
+    def __repr__(self) -> str:
+        fields = self._fields
+        if fields is None:
+            return f"<Row({', '.join(map(repr, self._values))})>"
+        pairs = zip(fields, self._values, strict=False)
+        return f"Row({', '.join(f'{name}={value!r}' for name, value in pairs)})"
+
+
+def _make_row(fields: Sequence[str] | None, values: Sequence[Any], row_kind: RowKind = _INSERT) -> Row:
+    """Module-level, so that pickles of rows stay short and readable by later versions."""
+    row = Row(*values)
+    if fields is not None:
+        object.__setattr__(row, "_fields", list(fields))
+    if row_kind is not _INSERT:
+        object.__setattr__(row, "_row_kind", row_kind)
+    return row
+
+
+def _to_dicts(value: Any) -> Any:
+    if isinstance(value, Row):
+        return value.as_dict(True)
+    if isinstance(value, list):
+        return [_to_dicts(item) for item in value]
+    if isinstance(value, dict):
+        return {key: _to_dicts(item) for key, item in value.items()}
+    return value

@@ -1,0 +1,165 @@
+"""How event time is read from records: settings and the interfaces that users implement.
+
+Only settings. The generators that run are made from them in `headwater/time/watermarks.py`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, TypeAlias
+
+from headwater.common.advice import warn_user
+from headwater.common.errors import ConfigurationError
+from headwater.common.time import DurationLike, to_millis
+
+
+class TimestampAssigner(ABC):
+    """Reads a record's event time."""
+
+    @abstractmethod
+    def extract_timestamp(self, value: Any, record_timestamp: int) -> int:
+        """The timestamp of `value` in milliseconds since 1970.
+
+        `record_timestamp` is what the source or an earlier assigner gave, or -2**63 if nobody did.
+        """
+
+
+class WatermarkOutput(ABC):
+    """Where a generator says how far event time has come. A watermark lower than the last one is ignored."""
+
+    @abstractmethod
+    def emit_watermark(self, watermark: int) -> None:
+        """No record with a timestamp <= `watermark` (ms) is to come any more."""
+
+    @abstractmethod
+    def mark_idle(self) -> None:
+        """Nothing comes for now: do not wait for this input. Ends with the next watermark or `mark_active`."""
+
+    @abstractmethod
+    def mark_active(self) -> None:
+        """Take this input into account again."""
+
+
+class WatermarkGenerator(ABC):
+    """A user's own way to make watermarks: punctuated (emit in `on_event`), periodic (in `on_periodic_emit`) or both.
+
+    One generator exists per source split. It is pickled into every checkpoint, so keep what it must remember in
+    attributes and nothing else in them; it must not read a clock.
+    """
+
+    @abstractmethod
+    def on_event(self, event: Any, event_timestamp: int, output: WatermarkOutput) -> None:
+        """Called for every record, in order, before the record goes on. A watermark emitted here follows the record."""
+
+    @abstractmethod
+    def on_periodic_emit(self, output: WatermarkOutput) -> None:
+        """Called after every batch of records and at the end of every epoch."""
+
+
+AssignerLike: TypeAlias = TimestampAssigner | Callable[[Any, int], int]
+GeneratorSupplier: TypeAlias = Callable[[], WatermarkGenerator]
+
+
+class WatermarkKind(Enum):
+    """Which generator a strategy asks for."""
+
+    NONE = "none"
+    MONOTONOUS = "monotonous"
+    BOUNDED = "bounded"
+    CUSTOM = "custom"
+
+
+@dataclass(frozen=True)
+class WatermarkStrategy:
+    """Which watermarks a source emits and where timestamps come from. Immutable: `with_...` returns a new strategy."""
+
+    kind: WatermarkKind = WatermarkKind.NONE
+    max_out_of_orderness_ms: int = 0
+    generator_supplier: GeneratorSupplier | None = None
+    timestamp_assigner: AssignerLike | None = None
+    idle_timeout_ms: int | None = None
+
+    @staticmethod
+    def for_monotonous_timestamps() -> WatermarkStrategy:
+        """Timestamps only grow (per split): the watermark follows the last one closely."""
+        return WatermarkStrategy(WatermarkKind.MONOTONOUS)
+
+    @staticmethod
+    def for_bounded_out_of_orderness(max_out_of_orderness: DurationLike) -> WatermarkStrategy:
+        """A record is at most this much older than the newest one before it."""
+        delay_ms = to_millis(max_out_of_orderness, "max_out_of_orderness")
+        return WatermarkStrategy(WatermarkKind.BOUNDED, max_out_of_orderness_ms=delay_ms)
+
+    @staticmethod
+    def no_watermarks() -> WatermarkStrategy:
+        """No watermarks before the input ends: for jobs that do not use event time."""
+        return WatermarkStrategy(WatermarkKind.NONE)
+
+    @staticmethod
+    def for_generator(generator_supplier: GeneratorSupplier) -> WatermarkStrategy:
+        """A user's own generator. `generator_supplier` (a class or a function) makes a fresh one per split."""
+        if isinstance(generator_supplier, WatermarkGenerator):
+            raise ConfigurationError(
+                f"for_generator: expected something that makes a generator, found one, {generator_supplier!r}; every "
+                f"split needs its own, so pass the class, or lambda: {type(generator_supplier).__name__}(...)"
+            )
+        if not callable(generator_supplier):
+            raise ConfigurationError(
+                f"for_generator: expected a class or function without arguments, found {generator_supplier!r}"
+            )
+        return WatermarkStrategy(WatermarkKind.CUSTOM, generator_supplier=generator_supplier)
+
+    def with_timestamp_assigner(self, timestamp_assigner: AssignerLike) -> WatermarkStrategy:
+        """Timestamps come from a TimestampAssigner, or from a function of (value, record_timestamp)."""
+        if isinstance(timestamp_assigner, type):
+            raise ConfigurationError(
+                f"with_timestamp_assigner: found the class {timestamp_assigner.__name__}, expected an instance; "
+                f"write {timestamp_assigner.__name__}()"
+            )
+        if not isinstance(timestamp_assigner, TimestampAssigner) and not callable(
+            getattr(timestamp_assigner, "extract_timestamp", timestamp_assigner)
+        ):
+            raise ConfigurationError(
+                "with_timestamp_assigner: expected a TimestampAssigner or a function of (value, record_timestamp), "
+                f"found {timestamp_assigner!r}"
+            )
+        return dataclasses.replace(self, timestamp_assigner=timestamp_assigner)
+
+    def with_idleness(self, idle_timeout: DurationLike) -> WatermarkStrategy:
+        """A split without records for `idle_timeout` of processing time no longer holds the others back."""
+        return dataclasses.replace(self, idle_timeout_ms=to_millis(idle_timeout, "idle_timeout", minimum=1))
+
+    def with_watermark_alignment(
+        self,
+        watermark_group: str,
+        max_allowed_watermark_drift: DurationLike,
+        update_interval: DurationLike | None = None,
+    ) -> WatermarkStrategy:
+        """Accepted for PyFlink's sake, with a warning: splits are merged in order of event time anyway."""
+        to_millis(max_allowed_watermark_drift, "max_allowed_watermark_drift")
+        if update_interval is not None:
+            to_millis(update_interval, "update_interval", minimum=1)
+        warn_user(
+            f"with_watermark_alignment (group '{watermark_group}') has no effect in headwater: the splits of an epoch "
+            "are merged in order of event time"
+        )
+        return self
+
+    def extractor(self) -> Callable[[Any, int], int] | None:
+        """The assigner as a function of (value, record_timestamp); None: the source's timestamps are used."""
+        assigner: Any = self.timestamp_assigner
+        extract: Callable[[Any, int], int] | None = getattr(assigner, "extract_timestamp", assigner)
+        return extract
+
+
+class AssignerWithPeriodicWatermarksWrapper:
+    """A name of PyFlink for a Java object that headwater does not have; it cannot be made."""
+
+    def __init__(self, *_: Any) -> None:
+        raise ConfigurationError(
+            "AssignerWithPeriodicWatermarksWrapper wraps a Java class; use WatermarkStrategy.for_generator instead"
+        )
