@@ -1,0 +1,1 @@
+"""State backends, key groups, timers, TTL."""

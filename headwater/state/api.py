@@ -1,0 +1,230 @@
+"""What user functions see of state: the interfaces of `pyflink.datastream.state`.
+
+All of them are about the current key: the one of the record, or timer, that the function is called for. A value that
+can change in place (a list, a dict, an object) and is read from state may be changed; the change is part of the epoch.
+It must not be kept and changed after the function has returned.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+if TYPE_CHECKING:
+    from headwater.state.descriptors import ListStateDescriptor, MapStateDescriptor
+
+T = TypeVar("T")
+K = TypeVar("K")
+V = TypeVar("V")
+IN = TypeVar("IN")
+OUT = TypeVar("OUT")
+
+
+class State(ABC):
+    """Any state of the current key."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def clear(self) -> None:
+        """Remove what is stored for the current key."""
+
+
+class ValueState(State, Generic[T]):
+    """One value per key."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def value(self) -> T | None:
+        """The value, or None if there is none."""
+
+    @abstractmethod
+    def update(self, value: T | None) -> None:
+        """Store `value`; None removes what is stored."""
+
+
+class AppendingState(State, Generic[IN, OUT]):
+    """State that elements are added to."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def get(self) -> OUT | None:
+        """What the elements added so far amount to."""
+
+    @abstractmethod
+    def add(self, value: IN) -> None:
+        """Add one element."""
+
+
+class MergingState(AppendingState[IN, OUT]):
+    """Appending state of which two can be made into one, as merging windows need."""
+
+    __slots__ = ()
+
+
+class ReducingState(MergingState[T, T]):
+    """One value per key, combined from the added ones by a reduce function. `get()` is None before the first `add`."""
+
+    __slots__ = ()
+
+
+class AggregatingState(MergingState[IN, OUT]):
+    """One accumulator per key of an aggregate function. `get()` is its result, or None before the first `add`."""
+
+    __slots__ = ()
+
+
+class ListState(MergingState[T, Iterable[T]]):
+    """A list per key."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def get(self) -> list[T]:
+        """The elements in the order they were added. The list is the caller's; changing it does not change state."""
+
+    @abstractmethod
+    def update(self, values: list[T]) -> None:
+        """Replace all elements; an empty list removes what is stored."""
+
+    @abstractmethod
+    def add_all(self, values: list[T]) -> None:
+        """Add the elements at the end."""
+
+    def __iter__(self) -> Iterator[T]:
+        return iter(self.get())
+
+
+class MapState(State, Generic[K, V]):
+    """A map per key. Each of its entries is stored for itself: changing one of a million writes one."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def get(self, key: K) -> V | None:
+        """The value of `key`, or None."""
+
+    @abstractmethod
+    def put(self, key: K, value: V) -> None:
+        """Store `value` under `key`."""
+
+    @abstractmethod
+    def put_all(self, dict_value: dict[K, V]) -> None:
+        """Store all entries of `dict_value`."""
+
+    @abstractmethod
+    def remove(self, key: K) -> None:
+        """Remove the entry of `key`, if there is one."""
+
+    @abstractmethod
+    def contains(self, key: K) -> bool:
+        """True if `key` has an entry."""
+
+    @abstractmethod
+    def items(self) -> Iterable[tuple[K, V]]:
+        """All entries as of now: the map may be changed while they are gone through. The order is not defined."""
+
+    @abstractmethod
+    def keys(self) -> Iterable[K]:
+        """All keys as of now."""
+
+    @abstractmethod
+    def values(self) -> Iterable[V]:
+        """All values as of now."""
+
+    @abstractmethod
+    def is_empty(self) -> bool:
+        """True if there is no entry."""
+
+    def __getitem__(self, key: K) -> V | None:
+        return self.get(key)
+
+    def __setitem__(self, key: K, value: V) -> None:
+        self.put(key, value)
+
+    def __delitem__(self, key: K) -> None:
+        self.remove(key)
+
+    def __contains__(self, key: K) -> bool:
+        return self.contains(key)
+
+    def __iter__(self) -> Iterator[K]:
+        return iter(self.keys())
+
+
+class ReadOnlyBroadcastState(State, Generic[K, V]):
+    """What every partition was told alike, for reading. Values must not be changed in place."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def get(self, key: K) -> V | None:
+        """The value of `key`, or None."""
+
+    @abstractmethod
+    def contains(self, key: K) -> bool:
+        """True if `key` has an entry."""
+
+    @abstractmethod
+    def items(self) -> Iterable[tuple[K, V]]:
+        """All entries."""
+
+    @abstractmethod
+    def keys(self) -> Iterable[K]:
+        """All keys."""
+
+    @abstractmethod
+    def values(self) -> Iterable[V]:
+        """All values."""
+
+    @abstractmethod
+    def is_empty(self) -> bool:
+        """True if there is no entry."""
+
+    def __getitem__(self, key: K) -> V | None:
+        return self.get(key)
+
+    def __contains__(self, key: K) -> bool:
+        return self.contains(key)
+
+    def __iter__(self) -> Iterator[K]:
+        return iter(self.keys())
+
+
+class BroadcastState(ReadOnlyBroadcastState[K, V]):
+    """What every partition was told alike. Each partition must do the same to it."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def put(self, key: K, value: V) -> None:
+        """Store `value` under `key`."""
+
+    @abstractmethod
+    def put_all(self, dict_value: dict[K, V]) -> None:
+        """Store all entries of `dict_value`."""
+
+    @abstractmethod
+    def remove(self, key: K) -> None:
+        """Remove the entry of `key`, if there is one."""
+
+    def __setitem__(self, key: K, value: V) -> None:
+        self.put(key, value)
+
+    def __delitem__(self, key: K) -> None:
+        self.remove(key)
+
+
+class OperatorStateStore(ABC):
+    """State of an operator's partition that belongs to no key."""
+
+    @abstractmethod
+    def get_list_state(self, state_descriptor: ListStateDescriptor) -> ListState[object]:
+        """The list state of that name; when the job is rescaled its elements are dealt out to the partitions."""
+
+    @abstractmethod
+    def get_broadcast_state(self, state_descriptor: MapStateDescriptor) -> BroadcastState[object, object]:
+        """The broadcast state of that name."""

@@ -1,0 +1,117 @@
+"""State descriptors: the name and shape of a state. Names and signatures as in `pyflink.datastream.state`.
+
+Type information is optional; without it values are any Python objects that can be pickled.
+"""
+
+from __future__ import annotations
+
+from abc import ABC
+from typing import Any, ClassVar
+
+from headwater.common.errors import StateError
+from headwater.common.type_information import TypeInformation
+from headwater.common.typeinfo import Types
+from headwater.state.ttl_config import StateTtlConfig
+
+_AGGREGATE_METHODS = ("create_accumulator", "add", "get_result", "merge")
+
+
+class StateDescriptor(ABC):
+    """Base of all descriptors. The name is the identity of the state within its operator, across versions of a job."""
+
+    kind: ClassVar[str]
+    """The shape of the state; persisted, so that another shape under the same name is noticed."""
+
+    def __init__(self, name: str, type_info: TypeInformation | None = None) -> None:
+        if not isinstance(name, str) or not name:
+            raise StateError(f"a state's name must be a string that is not empty, found {name!r}")
+        self.name = name
+        self.type_info = type_info
+        self._ttl_config: StateTtlConfig | None = None
+
+    def get_name(self) -> str:
+        return self.name
+
+    def enable_time_to_live(self, ttl_config: StateTtlConfig) -> None:
+        """Let the state expire as `ttl_config` says. A state that was stored without TTL cannot get it later."""
+        self._ttl_config = ttl_config
+
+    def get_ttl_config(self) -> StateTtlConfig | None:
+        """The TTL in force, or None."""
+        config = self._ttl_config
+        return config if config is not None and config.is_enabled() else None
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name!r})"
+
+
+class ValueStateDescriptor(StateDescriptor):
+    """One value per key."""
+
+    kind = "value"
+
+    def __init__(self, name: str, value_type_info: TypeInformation | None = None) -> None:
+        super().__init__(name, value_type_info)
+
+
+class ListStateDescriptor(StateDescriptor):
+    """A list per key."""
+
+    kind = "list"
+
+    def __init__(self, name: str, elem_type_info: TypeInformation | None = None) -> None:
+        super().__init__(name, None if elem_type_info is None else Types.LIST(elem_type_info))
+
+
+class MapStateDescriptor(StateDescriptor):
+    """A map per key."""
+
+    kind = "map"
+
+    def __init__(
+        self,
+        name: str,
+        key_type_info: TypeInformation | None = None,
+        value_type_info: TypeInformation | None = None,
+    ) -> None:
+        if key_type_info is None or value_type_info is None:
+            super().__init__(name)
+        else:
+            super().__init__(name, Types.MAP(key_type_info, value_type_info))
+
+
+class ReducingStateDescriptor(StateDescriptor):
+    """One value per key, combined by `reduce_function`: a `ReduceFunction`, or a callable of two values."""
+
+    kind = "reducing"
+
+    def __init__(self, name: str, reduce_function: Any, type_info: TypeInformation | None = None) -> None:
+        super().__init__(name, type_info)
+        if not callable(getattr(reduce_function, "reduce", None)) and not callable(reduce_function):
+            raise TypeError(
+                f"state '{name}' needs a ReduceFunction or a callable of two values, "
+                f"found a {type(reduce_function).__qualname__}"
+            )
+        self._reduce_function = reduce_function
+
+    def get_reduce_function(self) -> Any:
+        return self._reduce_function
+
+
+class AggregatingStateDescriptor(StateDescriptor):
+    """One accumulator per key of `agg_function`, an `AggregateFunction`."""
+
+    kind = "aggregating"
+
+    def __init__(self, name: str, agg_function: Any, state_type_info: TypeInformation | None = None) -> None:
+        super().__init__(name, state_type_info)
+        missing = [method for method in _AGGREGATE_METHODS if not callable(getattr(agg_function, method, None))]
+        if missing or isinstance(agg_function, type):
+            lacks = "it is a class; pass an instance" if isinstance(agg_function, type) else f"it lacks {missing}"
+            raise TypeError(
+                f"state '{name}' needs an AggregateFunction, found {type(agg_function).__qualname__}: {lacks}"
+            )
+        self._agg_function = agg_function
+
+    def get_agg_function(self) -> Any:
+        return self._agg_function

@@ -1,0 +1,265 @@
+"""Keyed state as Python objects in this process's memory."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any, NamedTuple
+
+from headwater.common.errors import StateError
+from headwater.state import payload as codec
+from headwater.state.api import State
+from headwater.state.descriptors import AggregatingStateDescriptor, ReducingStateDescriptor, StateDescriptor
+from headwater.state.folding import FoldingAggregatingState, FoldingReducingState
+from headwater.state.heap_list import HeapListState
+from headwater.state.heap_map import HeapMapState
+from headwater.state.heap_store import ABSENT, HeapStore, KeyScope
+from headwater.state.heap_value import HeapValueState
+from headwater.state.key_groups import key_group
+from headwater.state.keyed_backend import KeyedStateBackend
+from headwater.state.section import EVENT_TIMERS, KEYED, PROCESSING_TIMERS, Section
+from headwater.state.ttl import TtlPolicy, TtlState, expiring
+
+_STORES: dict[str, type[HeapListState] | type[HeapMapState] | type[HeapValueState]] = {
+    "value": HeapValueState,
+    "list": HeapListState,
+    "map": HeapMapState,
+    "reducing": HeapValueState,
+    "aggregating": HeapValueState,
+}
+
+
+class _Layout(NamedTuple):
+    """What must be the same whenever a state of this name is opened or restored. Persisted in each section."""
+
+    kind: str
+    ttl: bool
+    namespaced: bool
+
+    def __str__(self) -> str:
+        return f"{'namespaced ' if self.namespaced else ''}{self.kind} state {'with' if self.ttl else 'without'} TTL"
+
+
+@dataclass
+class _Registered:
+    """One state of the backend. Restored ones have a store only, until their descriptor comes."""
+
+    layout: _Layout
+    store: HeapStore
+    state: State | None = None
+    descriptor: StateDescriptor | None = None
+    policy: TtlPolicy | None = None
+    expiring: TtlState | None = None
+    to_examine: Iterator[Any] = field(default_factory=lambda: iter(()))
+    """Keys that the current round of clean-up has not looked at yet."""
+
+
+class _NamespaceScope:
+    """Makes a state about (key, namespace); plain states do not pay for it."""
+
+    __slots__ = ("_backend",)
+
+    def __init__(self, backend: KeyedStateBackend) -> None:
+        self._backend = backend
+
+    @property
+    def current_key(self) -> Any:
+        return (self._backend.current_key, self._backend.current_namespace)
+
+    @current_key.setter
+    def current_key(self, pair: tuple[Any, Any]) -> None:
+        self._backend.current_key, self._backend.current_namespace = pair
+
+
+class HeapKeyedStateBackend(KeyedStateBackend):
+    """State at memory speed. A state is a dict {key: value}; a namespaced one {(key, namespace): value}."""
+
+    def __init__(self, uid: str, max_parallelism: int, key_groups: range) -> None:
+        super().__init__(uid, max_parallelism, key_groups)
+        self._states: dict[str, _Registered] = {}
+        self._namespace_scope = _NamespaceScope(self)
+        self._in_epoch = False
+        self._boundary = threading.Lock()
+        """Held while an epoch ends and while a query reads: a roll-back must not happen within a query."""
+
+    def _get_state(self, descriptor: StateDescriptor, namespaced: bool) -> State:
+        ttl_config = descriptor.get_ttl_config()
+        layout = _Layout(descriptor.kind, ttl_config is not None, namespaced)
+        registered = self._registered(descriptor.name, layout)
+        if registered.state is not None:
+            return registered.state
+        plain = registered.store
+        assert isinstance(plain, State)
+        state: State = plain
+        if ttl_config is not None:
+            registered.policy = TtlPolicy(ttl_config, self)
+            state = registered.expiring = expiring(plain, registered.policy)
+        if isinstance(descriptor, ReducingStateDescriptor):
+            state = FoldingReducingState(state, descriptor.get_reduce_function())  # type: ignore[arg-type]
+        elif isinstance(descriptor, AggregatingStateDescriptor):
+            state = FoldingAggregatingState(state, descriptor.get_agg_function())  # type: ignore[arg-type]
+        registered.descriptor = descriptor
+        registered.state = state
+        return state
+
+    def _registered(self, name: str, layout: _Layout) -> _Registered:
+        registered = self._states.get(name)
+        if registered is None:
+            store_class = _STORES.get(layout.kind)
+            if store_class is None:
+                raise StateError(f"state '{name}' of operator '{self.uid}' is of unknown kind '{layout.kind}'")
+            scope: KeyScope = self._namespace_scope if layout.namespaced else self
+            registered = self._states[name] = _Registered(layout, store_class(scope))
+        elif registered.layout != layout:
+            raise StateError(
+                f"state '{name}' of operator '{self.uid}' is {registered.layout}, but is asked for as {layout}; "
+                f"use the same descriptor everywhere, or another name for the new state"
+            )
+        return registered
+
+    def begin_epoch(self) -> None:
+        if self._in_epoch:
+            raise StateError(f"operator '{self.uid}': an epoch begins before the last one was committed or rolled back")
+        self._in_epoch = True
+
+    def commit_epoch(self) -> None:
+        with self._boundary:
+            for registered in self._states.values():
+                registered.store.commit()
+            self.event_timers.commit()
+            self.processing_timers.commit()
+            self._in_epoch = False
+
+    def rollback_epoch(self) -> None:
+        with self._boundary:
+            for registered in self._states.values():
+                registered.store.rollback()
+            self.event_timers.rollback()
+            self.processing_timers.rollback()
+            self._in_epoch = False
+
+    def delta_sections(self) -> list[Section]:
+        sections: list[Section] = []
+        for name, registered in self._states.items():
+            self._clean_up(registered)
+            store = registered.store
+            for group, keys in self._by_key_group(store.undo, registered.layout).items():
+                entries = store.delta_entries(keys)
+                if any(entries):
+                    sections.append(self._section(name, registered.layout, group, entries))
+        sections += self.event_timers.delta_sections()
+        sections += self.processing_timers.delta_sections()
+        return sections
+
+    def full_sections(self) -> Iterator[Section]:
+        for name, registered in self._states.items():
+            store = registered.store
+            keep = None if registered.policy is None else registered.policy.alive
+            for group, keys in self._by_key_group(store.table, registered.layout).items():
+                entries = store.full_entries(keys, keep)
+                if any(entries):
+                    yield self._section(name, registered.layout, group, entries)
+        yield from self.event_timers.full_sections()
+        yield from self.processing_timers.full_sections()
+
+    def load_section(self, section: Section) -> None:
+        if section.uid != self.uid or section.key_group not in self.key_groups:
+            raise StateError(
+                f"operator '{self.uid}' with key groups {self.key_groups.start}-{self.key_groups.stop - 1} was given "
+                f"state of operator '{section.uid}', key group {section.key_group}"
+            )
+        if section.kind == EVENT_TIMERS:
+            self.event_timers.load_section(section)
+        elif section.kind == PROCESSING_TIMERS:
+            self.processing_timers.load_section(section)
+        elif section.kind == KEYED:
+            layout, entries = codec.decode(section.payload, section.uid, section.name)
+            self._registered(section.name, _Layout(*layout)).store.load_entries(entries)
+        else:
+            raise StateError(f"operator '{self.uid}': a keyed backend cannot load a section of kind '{section.kind}'")
+
+    def committed_value(self, state_name: str, key: Any, namespace: Any = None) -> Any:
+        registered = self._known(state_name)
+        with self._boundary:
+            found = registered.store.committed((key, namespace) if registered.layout.namespaced else key)
+        if found is ABSENT:
+            return None
+        if registered.layout.ttl:
+            found = _unstamped(found, registered)
+        if found is not None and isinstance(registered.descriptor, AggregatingStateDescriptor):
+            return registered.descriptor.get_agg_function().get_result(found)
+        return found
+
+    def number_of_entries(self) -> int:
+        return sum(len(registered.store.table) for registered in self._states.values())
+
+    def clear_current_key(self) -> None:
+        namespace = self.current_namespace
+        for registered in self._states.values():
+            store = registered.store
+            if registered.layout.namespaced:
+                for pair in [pair for pair in store.table if pair[0] == self.current_key]:
+                    self._namespace_scope.current_key = pair
+                    store.clear()
+            else:
+                store.clear()
+        self.current_namespace = namespace
+
+    def keys(self, state_name: str) -> list[Any]:
+        registered = self._known(state_name)
+        table = registered.store.table
+        return list(dict.fromkeys(pair[0] for pair in table)) if registered.layout.namespaced else list(table)
+
+    def state_names(self) -> list[str]:
+        return list(self._states)
+
+    def _known(self, state_name: str) -> _Registered:
+        registered = self._states.get(state_name)
+        if registered is None:
+            names = ", ".join(sorted(self._states)) or "none"
+            raise StateError(f"operator '{self.uid}' has no state '{state_name}'; it has: {names}")
+        return registered
+
+    def _by_key_group(self, keys: Iterable[Any], layout: _Layout) -> dict[int, list[Any]]:
+        """{key group: keys}, in the order of the groups. Only here is a key group computed: never per record."""
+        groups: dict[int, list[Any]] = {}
+        max_parallelism = self.max_parallelism
+        for key in keys:
+            group = key_group(key[0] if layout.namespaced else key, max_parallelism)
+            members = groups.get(group)
+            if members is None:
+                groups[group] = [key]
+            else:
+                members.append(key)
+        return dict(sorted(groups.items()))
+
+    def _section(self, name: str, layout: _Layout, group: int, entries: tuple[Any, ...]) -> Section:
+        return Section(self.uid, KEYED, name, group, codec.encode(tuple(layout), entries, self.uid, name))
+
+    def _clean_up(self, registered: _Registered) -> None:
+        """Look at the next few keys of a state with TTL and remove what has expired, as part of the epoch."""
+        policy, state, store = registered.policy, registered.expiring, registered.store
+        if policy is None or state is None or not store.table:
+            return
+        number = policy.number_to_examine(len(store.undo))
+        scope: KeyScope = self._namespace_scope if registered.layout.namespaced else self
+        current_key, current_namespace = self.current_key, self.current_namespace
+        keys = list(islice(registered.to_examine, number))
+        if len(keys) < number:  # the round is over; the next one begins with the keys as they are now
+            registered.to_examine = iter(list(store.table))
+        for key in keys:
+            scope.current_key = key
+            state.purge()
+        self.current_key, self.current_namespace = current_key, current_namespace
+
+
+def _unstamped(found: Any, registered: _Registered) -> Any:
+    """A committed value without its expiry dates; None if it has expired."""
+    policy = registered.policy
+    if isinstance(registered.store, HeapValueState):
+        return found[0] if policy is None or policy.alive(found) else None
+    if isinstance(registered.store, HeapListState):
+        return [entry[0] for entry in found if policy is None or policy.alive(entry)]
+    return {key: entry[0] for key, entry in found.items() if policy is None or policy.alive(entry)}

@@ -1,0 +1,85 @@
+"""Value state on the heap. The hottest code of a stateful job: `value()` and `update()` run once or more per record."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from headwater.state.api import ValueState
+from headwater.state.copying import ATOMIC, is_immutable, protective_copy
+from headwater.state.heap_store import ABSENT, UNCHANGED, HeapStore, Keep
+
+
+class HeapValueState(HeapStore, ValueState[Any]):
+    """{key: value}; undo {key: value before, or ABSENT}."""
+
+    __slots__ = ()
+
+    def value(self) -> Any:
+        key = self._scope.current_key
+        value = self.table.get(key)
+        if value.__class__ in ATOMIC or key in self.undo:
+            return value
+        return self._touch(key, value)
+
+    def update(self, value: Any) -> None:
+        key = self._scope.current_key
+        if key not in self.undo:
+            self.undo[key] = self.table.get(key, ABSENT)
+        if value is not None:
+            self.table[key] = value
+        else:
+            self.table.pop(key, None)
+
+    def clear(self) -> None:
+        self.update(None)
+
+    def peek(self) -> Any:
+        """The value for looking only: it does not count as touched, and must not be changed nor handed to a user."""
+        return self.table.get(self._scope.current_key)
+
+    def _touch(self, key: Any, value: Any) -> Any:
+        """First access in an epoch to a value that may be mutable: the caller gets a copy, which becomes the state."""
+        if is_immutable(value):
+            return value
+        copied = protective_copy(value)
+        self.undo[key] = value
+        self.table[key] = copied
+        return copied
+
+    def rollback(self) -> None:
+        table = self.table
+        for key, before in self.undo.items():
+            if before is ABSENT:
+                table.pop(key, None)
+            else:
+                table[key] = before
+        self.undo.clear()
+
+    def committed(self, key: Any) -> Any:
+        value = self.table.get(key, ABSENT)
+        before = self.undo.get(key, UNCHANGED)
+        return value if before is UNCHANGED else before
+
+    def delta_entries(self, keys: Iterable[Any]) -> tuple[Any, ...]:
+        """(keys, values, deleted keys)"""
+        table, undo = self.table, self.undo
+        present: list[Any] = []
+        deleted: list[Any] = []
+        for key in keys:
+            if key in table:
+                present.append(key)
+            elif undo[key] is not ABSENT:
+                deleted.append(key)
+        return present, [table[key] for key in present], deleted
+
+    def full_entries(self, keys: Iterable[Any], keep: Keep | None) -> tuple[Any, ...]:
+        table = self.table
+        present = list(keys) if keep is None else [key for key in keys if keep(table[key])]
+        return present, [table[key] for key in present], []
+
+    def load_entries(self, entries: tuple[Any, ...]) -> None:
+        keys, values, deleted = entries
+        self.table.update(zip(keys, values, strict=True))
+        for key in deleted:
+            self.table.pop(key, None)

@@ -1,0 +1,142 @@
+"""What a keyed state backend is: state and timers of one operator partition, with a life in epochs.
+
+    begin_epoch()
+      current_key = ...; states are read and changed; timers are registered and fire
+    delta_sections()          what the epoch changed, to be persisted
+    commit_epoch()            or rollback_epoch(): as if the epoch had not been
+
+All calls come from the processing thread, except `committed_value`.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from typing import Any, Final, overload
+
+from headwater.common.errors import StateError
+from headwater.common.ids import MIN_WATERMARK
+from headwater.state.api import AggregatingState, ListState, MapState, ReducingState, State, ValueState
+from headwater.state.descriptors import (
+    AggregatingStateDescriptor,
+    ListStateDescriptor,
+    MapStateDescriptor,
+    ReducingStateDescriptor,
+    StateDescriptor,
+    ValueStateDescriptor,
+)
+from headwater.state.section import EVENT_TIMERS, PROCESSING_TIMERS, Section
+from headwater.state.timers import TimerQueue
+
+
+class _NoKey:
+    """The current key when there is none. Looking anything up with it raises, so that the hot path need not check."""
+
+    def __hash__(self) -> int:
+        raise StateError(
+            "there is no current key: keyed state can be used in process_element and on_timer, not in open() or close()"
+        )
+
+    def __repr__(self) -> str:
+        return "NO_KEY"
+
+
+NO_KEY: Final = _NoKey()
+
+
+class KeyedStateBackend(ABC):
+    """Keyed state and timers of one operator (`uid`) for the key groups that one partition owns."""
+
+    def __init__(self, uid: str, max_parallelism: int, key_groups: range) -> None:
+        self.uid = uid
+        self.max_parallelism = max_parallelism
+        self.key_groups = key_groups
+        self.current_key: Any = NO_KEY
+        """The key that plain states are about; set by the operator before each record and timer."""
+        self.current_namespace: Any = None
+        """With `current_key`, what namespaced states are about: a window."""
+        self.processing_time_ms = 0
+        """The epoch's `now`, for TTL; set by whoever runs the operator."""
+        self.watermark = MIN_WATERMARK
+        """The operator's watermark, for event-time TTL. While event-time timers fire, the timer's timestamp."""
+        self.event_timers = TimerQueue(uid, EVENT_TIMERS, max_parallelism)
+        self.processing_timers = TimerQueue(uid, PROCESSING_TIMERS, max_parallelism)
+
+    @overload
+    def get_state(self, descriptor: ValueStateDescriptor) -> ValueState[Any]: ...
+    @overload
+    def get_state(self, descriptor: ListStateDescriptor) -> ListState[Any]: ...
+    @overload
+    def get_state(self, descriptor: MapStateDescriptor) -> MapState[Any, Any]: ...
+    @overload
+    def get_state(self, descriptor: ReducingStateDescriptor) -> ReducingState[Any]: ...
+    @overload
+    def get_state(self, descriptor: AggregatingStateDescriptor) -> AggregatingState[Any, Any]: ...
+    @overload
+    def get_state(self, descriptor: StateDescriptor) -> State: ...
+    def get_state(self, descriptor: StateDescriptor) -> State:
+        """The state of that name, about `current_key`. The same object for the same name.
+
+        `StateError` if the name is taken, or was restored, with another shape.
+        """
+        return self._get_state(descriptor, namespaced=False)
+
+    def get_namespaced_state(self, descriptor: StateDescriptor) -> State:
+        """The state of that name, about `current_key` and `current_namespace` (any hashable, picklable value)."""
+        return self._get_state(descriptor, namespaced=True)
+
+    @abstractmethod
+    def _get_state(self, descriptor: StateDescriptor, namespaced: bool) -> State: ...
+
+    @abstractmethod
+    def begin_epoch(self) -> None:
+        """An epoch begins. What was changed since the last commit, outside any epoch, belongs to it."""
+
+    @abstractmethod
+    def commit_epoch(self) -> None:
+        """What the epoch changed is final: its manifest is durable."""
+
+    @abstractmethod
+    def rollback_epoch(self) -> None:
+        """Take back all that changed since the last commit, timers included."""
+
+    @abstractmethod
+    def delta_sections(self) -> list[Section]:
+        """What changed since the last commit. Called once per epoch, after its last change.
+
+        Cleans up a few expired entries first, which are then part of the changes.
+        """
+
+    @abstractmethod
+    def full_sections(self) -> Iterator[Section]:
+        """All that is there now except what has expired. State must not change while the sections are gone through."""
+
+    @abstractmethod
+    def load_section(self, section: Section) -> None:
+        """Restore a section: those of a full snapshot first, then those of its deltas, in the order of the epochs.
+
+        `section.key_group` must be one of `key_groups`. Not part of an epoch; before the first use of any state.
+        """
+
+    @abstractmethod
+    def committed_value(self, state_name: str, key: Any, namespace: Any = None) -> Any:
+        """What the last commit says: a value, list or dict, an aggregate's result; None if there is nothing.
+
+        May be called from another thread, also while an epoch is under way. The result must not be changed.
+        """
+
+    @abstractmethod
+    def number_of_entries(self) -> int:
+        """How many keys have something stored, summed over the states."""
+
+    @abstractmethod
+    def clear_current_key(self) -> None:
+        """Clear all states of the current key, in all namespaces. Timers stay."""
+
+    @abstractmethod
+    def keys(self, state_name: str) -> list[Any]:
+        """The keys that have something stored in that state."""
+
+    @abstractmethod
+    def state_names(self) -> list[str]:
+        """The states that are there, restored or asked for."""

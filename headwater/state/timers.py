@@ -1,0 +1,170 @@
+"""Timers of one operator partition, in one time domain.
+
+Timers fire in the order of (timestamp, registration). That order is part of the state: it is stored with the timers and
+is the same after a restore, also where the timers of several old partitions come together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from heapq import heapify, heappop, heappush
+from typing import Any
+
+from headwater.common.errors import StateError
+from headwater.state import payload as codec
+from headwater.state.key_groups import MAX_PARALLELISM_LIMIT, key_group
+from headwater.state.section import Section
+
+Timer = tuple[int, Any, Any]
+"""(timestamp, key, namespace)"""
+
+_ABSENT = -1
+_STEP = MAX_PARALLELISM_LIMIT
+"""Orders count in steps; what is between is filled with the key group on load, so that the timers of two old
+partitions that had the same order have one of their own, and the same one after every restore."""
+
+_LAYOUT = ("timers",)
+_NAME = "timers"
+
+
+class TimerQueue:
+    """Registered timers with an undo log per epoch. Used from the processing thread only."""
+
+    __slots__ = ("_heap", "_kind", "_live", "_max_parallelism", "_next_order", "_order_at_commit", "_uid", "_undo")
+
+    def __init__(self, uid: str, kind: str, max_parallelism: int) -> None:
+        self._uid = uid
+        self._kind = kind
+        self._max_parallelism = max_parallelism
+        self._live: dict[Timer, int] = {}  # {timer: order}
+        self._heap: list[tuple[int, int, Timer]] = []  # may hold timers that are deleted: order differs from _live
+        self._undo: dict[Timer, int] = {}  # {timer changed in this epoch: order before, or _ABSENT}
+        self._next_order = _STEP
+        self._order_at_commit = _STEP
+
+    def __len__(self) -> int:
+        return len(self._live)
+
+    def register(self, timestamp: int, key: Any, namespace: Any = None) -> None:
+        """Set a timer. One that is already set stays as it is, with its place in the order."""
+        timer = (timestamp, key, namespace)
+        live = self._live
+        if timer in live:
+            return
+        if timer not in self._undo:
+            self._undo[timer] = _ABSENT
+        order = self._next_order
+        self._next_order = order + _STEP
+        live[timer] = order
+        heappush(self._heap, (timestamp, order, timer))
+
+    def delete(self, timestamp: int, key: Any, namespace: Any = None) -> None:
+        """Delete a timer; nothing happens if it is not set."""
+        timer = (timestamp, key, namespace)
+        order = self._live.pop(timer, None)
+        if order is None:
+            return
+        if timer not in self._undo:
+            self._undo[timer] = order
+        if len(self._heap) > 2 * len(self._live) + 64:
+            self._rebuild_heap()
+
+    def pop_due(self, up_to: int) -> Iterator[Timer]:
+        """Take out and yield, in order, all timers with a timestamp <= `up_to`.
+
+        Timers that are registered or deleted while the caller goes through them count.
+        """
+        live, undo = self._live, self._undo
+        # `delete` may put a new heap in place while the caller has the thread, so it is read anew each time.
+        while self._heap and self._heap[0][0] <= up_to:
+            _, order, timer = heappop(self._heap)
+            if live.get(timer) != order:
+                continue
+            del live[timer]
+            if timer not in undo:
+                undo[timer] = order
+            yield timer
+
+    def peek(self) -> int | None:
+        """The timestamp of the earliest timer."""
+        heap, live = self._heap, self._live
+        while heap:
+            timestamp, order, timer = heap[0]
+            if live.get(timer) == order:
+                return timestamp
+            heappop(heap)
+        return None
+
+    def timers(self) -> list[Timer]:
+        """All timers in the order they would fire. For tests and tools."""
+        return [timer for _, _, timer in sorted(self._entries(), key=lambda entry: entry[:2])]
+
+    def commit(self) -> None:
+        """What the epoch changed is final."""
+        self._undo.clear()
+        self._order_at_commit = self._next_order
+
+    def rollback(self) -> None:
+        """Take back what changed since the last commit."""
+        if not self._undo:
+            return
+        for timer, order in self._undo.items():
+            if order == _ABSENT:
+                self._live.pop(timer, None)
+            else:
+                self._live[timer] = order
+        self._undo.clear()
+        self._next_order = self._order_at_commit
+        self._rebuild_heap()
+
+    def delta_sections(self) -> list[Section]:
+        """What changed since the last commit. A timer that came and went within the epoch leaves no trace."""
+        live = self._live
+        changed: list[tuple[Timer, int]] = []
+        for timer, before in self._undo.items():
+            order = live.get(timer, _ABSENT)
+            if order != before:
+                changed.append((timer, order))
+        return list(self._sections(changed))
+
+    def full_sections(self) -> Iterator[Section]:
+        """All timers."""
+        return self._sections(self._live.items())
+
+    def load_section(self, section: Section) -> None:
+        """Apply a section; sections of a chain come in the order they were written."""
+        layout, entries = codec.decode(section.payload, section.uid, section.name)
+        if layout != _LAYOUT:
+            raise StateError(f"section '{section.name}' of operator '{section.uid}' holds {layout!r}, not timers")
+        for timestamp, key, namespace, stored_order in zip(*entries, strict=True):
+            timer = (timestamp, key, namespace)
+            if stored_order == _ABSENT:
+                self._live.pop(timer, None)
+                continue
+            order = stored_order - stored_order % _STEP
+            self._next_order = max(self._next_order, order + _STEP)
+            self._live[timer] = order = order + section.key_group
+            heappush(self._heap, (timestamp, order, timer))
+        self._order_at_commit = self._next_order
+
+    def _sections(self, timers: Iterable[tuple[Timer, int]]) -> Iterator[Section]:
+        groups: dict[int, tuple[list[int], list[Any], list[Any], list[int]]] = {}
+        for (timestamp, key, namespace), order in timers:
+            group = key_group(key, self._max_parallelism)
+            columns = groups.get(group)
+            if columns is None:
+                columns = groups[group] = ([], [], [], [])
+            columns[0].append(timestamp)
+            columns[1].append(key)
+            columns[2].append(namespace)
+            columns[3].append(order)
+        for group in sorted(groups):
+            data = codec.encode(_LAYOUT, groups[group], self._uid, _NAME)
+            yield Section(self._uid, self._kind, _NAME, group, data)
+
+    def _entries(self) -> Iterator[tuple[int, int, Timer]]:
+        return ((timer[0], order, timer) for timer, order in self._live.items())
+
+    def _rebuild_heap(self) -> None:
+        self._heap = list(self._entries())
+        heapify(self._heap)
