@@ -7,7 +7,6 @@ were counted.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import NamedTuple
 
 CARDS = 40_000
@@ -49,10 +48,6 @@ def payment(index: int) -> Payment:
     round_number, place = divmod(index, CARDS)
     card = place * step_of_round(round_number) % CARDS
     return Payment(card, round_number, cents_of(index), FIRST_PAYMENT_MS + index * INTERVAL_MS)
-
-
-def payments(indices: Iterable[int]) -> list[Payment]:
-    return [payment(index) for index in indices]
 
 
 def cents_of(index: int) -> int:

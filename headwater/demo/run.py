@@ -20,11 +20,11 @@ from headwater.common.errors import HeadwaterError
 from headwater.common.serialization import Encoder
 from headwater.common.watermark_strategy import TimestampAssigner
 from headwater.datastream import StreamExecutionEnvironment
+from headwater.datastream.connectors.data_generator import DataGeneratorSource
 from headwater.datastream.connectors.file_system import FileSink
 from headwater.demo.card_watch import BOOKS, CardWatch, parse_book
-from headwater.demo.payments import Payment, end_of_day_ms
+from headwater.demo.payments import Payment, end_of_day_ms, payment
 from headwater.demo.proof import Verdict, judge
-from headwater.demo.source import PaymentSource
 from headwater.demo.view import View, make_view
 
 _POLL_S = 0.2
@@ -108,12 +108,12 @@ def start(settings: DemoSettings, output: Path) -> WatchedJob:
     env = StreamExecutionEnvironment.get_execution_environment(configuration)
 
     payments = env.from_source(
-        PaymentSource(settings.count, settings.rate_per_second),
+        DataGeneratorSource(payment, settings.count, rate_per_second=settings.rate_per_second),
         WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(PaymentTime()),
         "payments",
     )
     alerts = (
-        payments.key_by(lambda payment: payment.card)
+        payments.key_by(lambda each: each.card)
         .process(CardWatch(end_of_day_ms(settings.count)))
         .uid("card-watch")
         .name("card watch")

@@ -8,7 +8,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from headwater.demo.payments import CARDS, cents_of, end_of_day_ms, payment, payments_of_card
-from headwater.demo.source import PaymentSource
 
 
 @settings(max_examples=5)
@@ -43,27 +42,3 @@ def test_amounts_are_positive_and_of_all_kinds() -> None:
     assert min(map(cents_of, range(10_000))) > 0
     assert 800 < kinds["small"] < 1_200
     assert 800 < kinds["large"] < 1_200
-
-
-@given(count=st.integers(0, 300), parallelism=st.integers(1, 5), batch=st.integers(1, 70))
-def test_the_source_gives_each_payment_once_also_when_resumed_at_every_batch(
-    count: int, parallelism: int, batch: int
-) -> None:
-    source = PaymentSource(count)
-    read = []
-    for split in source.discover_splits(parallelism, frozenset()):
-        position = None
-        while True:
-            reader = source.open_reader(split, position)
-            records = reader.read_batch(batch)
-            if records is None:
-                break
-            read.extend(records)
-            position = reader.position()
-    assert Counter(read) == Counter(payment(index) for index in range(count))
-
-
-def test_the_source_has_no_more_splits_once_they_are_known() -> None:
-    source = PaymentSource(10)
-    known = frozenset(split.split_id for split in source.discover_splits(2, frozenset()))
-    assert source.discover_splits(2, known) == []

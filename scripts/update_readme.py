@@ -1,0 +1,65 @@
+"""Runs the program in README.md on Spark and writes what it printed below it.
+
+python scripts/update_readme.py
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+README = ROOT / "README.md"
+
+PROGRAM = re.compile(r"^```python\n(?P<program>.*?)^```$", re.DOTALL | re.MULTILINE)
+OUTPUT = re.compile(
+    r"(?P<begin><!-- output: begin .*?-->\n)(?:```\n(?P<lines>.*?)```\n)?(?P<end><!-- output: end -->)", re.DOTALL
+)
+
+
+def program(readme: str) -> str:
+    """The first Python block."""
+    found = PROGRAM.search(readme)
+    if found is None:
+        raise SystemExit("README.md has no ```python block")
+    return found["program"]
+
+
+def shown_output(readme: str) -> list[str]:
+    """The lines that the README says the program prints; none if they were not filled in yet."""
+    found = OUTPUT.search(readme)
+    if found is None:
+        raise SystemExit("README.md has lost its 'output: begin' and 'output: end' comments")
+    return (found["lines"] or "").splitlines()
+
+
+def run(text: str, directory: Path) -> list[str]:
+    """What the program prints, run as a reader would run it: in a file, with a checkpoint directory of its own."""
+    script = directory / "count.py"
+    script.write_text(text, encoding="utf-8")
+    environ = os.environ | {
+        "HEADWATER_EXECUTION_CHECKPOINTING_DIR": str(directory / "checkpoints"),
+        "PYTHONPATH": str(ROOT),
+    }
+    ended = subprocess.run(
+        [sys.executable, str(script)], cwd=directory, env=environ, capture_output=True, text=True, check=False
+    )
+    if ended.returncode:
+        raise SystemExit(f"the program in README.md failed:\n{ended.stderr}")
+    return ended.stdout.splitlines()
+
+
+def main() -> None:
+    readme = README.read_text(encoding="utf-8")
+    with tempfile.TemporaryDirectory() as directory:
+        lines = run(program(readme), Path(directory))
+    block = "```\n" + "".join(f"{line}\n" for line in lines) + "```\n"
+    README.write_text(OUTPUT.sub(lambda found: found["begin"] + block + found["end"], readme), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
