@@ -62,13 +62,13 @@ class FieldAggregation(ReduceFunction):
             ) from None
 
     def _replaced(self, record: Any, new: Any) -> Any:
-        field = self.field
+        field: Any = self.field
         if isinstance(record, tuple):
-            if hasattr(record, "_replace"):
-                name = field if isinstance(field, str) else record._fields[field]
-                return record._replace(**{name: new})
+            names = getattr(record, "_fields", None)
+            if names is not None:
+                return record._replace(**{field if isinstance(field, str) else names[field]: new})  # type: ignore[attr-defined]
             fields = list(record)
-            fields[field] = new  # type: ignore[call-overload]
+            fields[field] = new
             return tuple(fields)
         changed = copy.copy(record)
         changed[field] = new

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from headwater.common.errors import InvalidKeyError
-from headwater.common.ids import MAX_WATERMARK
+from headwater.common.ids import MAX_WATERMARK, MIN_WATERMARK
 from headwater.operators.base import OperatorContext, Output
 from headwater.operators.functions import KeyedProcessFunction, ProcessFunction
 from headwater.operators.side_outputs import emit_results
@@ -147,8 +147,8 @@ class KeyedProcessOperator(KeyedOperator):
 
     def process_watermark(self, watermark: int) -> None:
         # As in Flink, the function already sees the new watermark while the timers that it makes due fire.
-        self.context.watermark = self._backend.watermark = watermark
-        self._fire(self._backend.event_timers, watermark, TimeDomain.EVENT_TIME)
+        reached, self.context.watermark = self.context.watermark, watermark
+        self._fire(self._backend.event_timers, watermark, TimeDomain.EVENT_TIME, reached)
         super().process_watermark(watermark)
 
     def process_time(self, now_ms: int) -> None:
@@ -163,11 +163,13 @@ class KeyedProcessOperator(KeyedOperator):
         if self.context.batch_mode:
             self._fire(self._backend.processing_timers, MAX_WATERMARK, TimeDomain.PROCESSING_TIME)
 
-    def _fire(self, timers: TimerQueue, up_to: int, domain: TimeDomain) -> None:
+    def _fire(self, timers: TimerQueue, up_to: int, domain: TimeDomain, reached: int = MIN_WATERMARK) -> None:
+        """Call `on_timer` for all that is due; `reached` is the watermark up to now."""
         first = timers.peek()
         if first is None or first > up_to:
             return
         on_timer, backend, ctx = self._on_timer, self._backend, self._ctx
+        event_time = domain is TimeDomain.EVENT_TIME
         results: list[Any] = []
         result_timestamps: list[int | None] = []
         ctx.current_domain = domain
@@ -176,6 +178,9 @@ class KeyedProcessOperator(KeyedOperator):
                 continue
             backend.current_key = key
             ctx.current_timestamp = timestamp
+            if event_time:
+                # State expires by this clock. It must not jump to the watermark of a backfill before earlier timers ran.
+                backend.watermark = max(timestamp, reached)
             try:
                 if produced := on_timer(timestamp, ctx):
                     results.extend(produced)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, cast
 
 from headwater.common.errors import StateError
-from headwater.metrics import MetricGroup
+from headwater.metrics import MetricGroup, PlainMetricGroup
 from headwater.operators.functions import FunctionInitializationContext
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ class RuntimeContext(FunctionInitializationContext):
     def get_metrics_group(self) -> MetricGroup:
         """Where the function registers its counters, gauges, meters and distributions."""
         if self._context.metrics is None:
-            self._context.metrics = MetricGroup()
+            self._context.metrics = PlainMetricGroup()
         return cast(MetricGroup, self._context.metrics)
 
     def get_state(self, state_descriptor: ValueStateDescriptor) -> ValueState[Any]:

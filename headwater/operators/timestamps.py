@@ -10,6 +10,7 @@ from headwater.common.ids import MAX_WATERMARK, MIN_WATERMARK
 from headwater.common.output_tag import BAD_TIMESTAMPS_TAG_ID
 from headwater.common.watermark_strategy import WatermarkStrategy
 from headwater.operators.base import Operator, OperatorContext, Output
+from headwater.operators.user_function import NoRecord, last_given
 from headwater.state.descriptors import ListStateDescriptor
 from headwater.time.idleness import IdlenessTimer
 from headwater.time.timestamps import DEFAULT_MAX_AHEAD_MS, are_plain, latest_usable, problem_with, to_timestamp
@@ -28,6 +29,14 @@ class TimestampsAndWatermarksOperator(Operator):
     What the watermark depends on is kept in operator state, written when the epoch ends.
     """
 
+    split_scoped = True
+    """Behind a source its state belongs to the split that is read, not to the partition that reads it."""
+
+    _last_emitted: int
+    _idle: bool
+    _dirty: bool
+    """Whether something changed that the operator state does not have yet."""
+
     def __init__(
         self,
         strategy: WatermarkStrategy,
@@ -38,7 +47,7 @@ class TimestampsAndWatermarksOperator(Operator):
     ) -> None:
         if bad_timestamps not in ("fail", "side-output"):
             raise ConfigurationError(
-                f"bad timestamps: found policy {bad_timestamps!r}, expected 'fail' or 'side-output'"
+                f"headwater.bad-timestamps: found {bad_timestamps!r}, expected 'fail' or 'side-output'"
             )
         self.strategy = strategy
         self.max_ahead_ms = max_ahead_ms
@@ -48,8 +57,8 @@ class TimestampsAndWatermarksOperator(Operator):
     def setup(self, context: OperatorContext, output: Output) -> None:
         super().setup(context, output)
         self._extract = self.strategy.extractor()
-        self._start_anew()
         self._reload = False
+        self._start_anew()
 
     def open(self) -> None:
         self._load()
@@ -57,7 +66,8 @@ class TimestampsAndWatermarksOperator(Operator):
     def process_batch(self, values: list[Any], timestamps: list[int | None] | None, input_index: int = 0) -> None:
         stamps = timestamps if self._extract is None else self._assign(self._extract, values, timestamps)
         latest = latest_usable(self.context.processing_time_ms, self.max_ahead_ms)
-        if stamps is not None and not are_plain(stamps, latest):
+        plain = stamps is not None and are_plain(stamps, latest)
+        if stamps is not None and not plain:
             values, stamps = self._sort_out(values, stamps, latest)
         if not values:
             return
@@ -69,11 +79,9 @@ class TimestampsAndWatermarksOperator(Operator):
             self._emit_with_generator(self._logic, values, stamps)
             return
         if stamps is not None:
-            highest = (
-                max((stamp for stamp in stamps if stamp is not None), default=None) if None in stamps else max(stamps)
-            )
-            if highest is not None:
-                self._logic.on_batch(highest)
+            known = stamps if plain else [stamp for stamp in stamps if stamp is not None]
+            if known:
+                self._logic.on_batch(max(known))
         self.output.emit(values, stamps)
         self._advance(self._logic.periodic())
 
@@ -120,7 +128,7 @@ class TimestampsAndWatermarksOperator(Operator):
                 for value, timestamp in zip(position, timestamps, strict=True)
             ]
         except Exception as error:
-            record = values[max(len(values) - position.__length_hint__() - 1, 0)]
+            record = last_given(values, position)
             raise UserCodeError.from_exception(error, self.context.name, record, self.context.epoch) from error
 
     def _sort_out(self, values: list[Any], found: list[Any], latest: int) -> tuple[list[Any], list[int | None] | None]:
@@ -177,9 +185,8 @@ class TimestampsAndWatermarksOperator(Operator):
         try:
             return logic.periodic()
         except Exception as error:
-            raise UserCodeError.from_exception(
-                error, self.context.name, "on_periodic_emit", self.context.epoch
-            ) from error
+            where = NoRecord("on_periodic_emit()")
+            raise UserCodeError.from_exception(error, self.context.name, where, self.context.epoch) from error
 
     def _follow(self, logic: GeneratedWatermarks) -> None:
         if logic.marked_idle is not None:
@@ -188,7 +195,8 @@ class TimestampsAndWatermarksOperator(Operator):
 
     def _advance(self, watermark: int) -> None:
         if watermark > self._last_emitted:
-            self._last_emitted = self.context.watermark = watermark
+            self._last_emitted = watermark
+            self.context.watermark = watermark
             self.output.emit_watermark(watermark)
 
     def _set_idle(self, idle: bool) -> None:

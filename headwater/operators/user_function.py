@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator, Sequence
+from operator import length_hint
 from typing import Any
 
 from headwater.common.errors import InvalidKeyError, PlanError, UserCodeError, short_repr
 from headwater.operators.base import Operator, OperatorContext, Output
 from headwater.operators.functions import CheckpointedFunction, Function
 from headwater.operators.runtime_context import RuntimeContext
+from headwater.state.keyed_backend import NO_KEY
 
 _log = logging.getLogger(__name__)
 
 
-class _NoRecord:
+class NoRecord:
     """Stands for the record in an error that no record caused."""
 
     def __init__(self, where: str) -> None:
@@ -22,6 +24,11 @@ class _NoRecord:
 
     def __repr__(self) -> str:
         return f"<none: raised in {self._where}>"
+
+
+def last_given(values: Sequence[Any], position: Iterator[Any]) -> Any:
+    """The record that `position`, an iterator over the list `values`, gave last: tells where a comprehension was."""
+    return values[max(len(values) - length_hint(position) - 1, 0)]
 
 
 def method_of(function: Any, name: str, operator: str) -> Callable[..., Any]:
@@ -55,7 +62,7 @@ class UserFunctionOperator(Operator):
         self._opened = self._reopen = False
 
     def open(self) -> None:
-        self._open_function(restored=context_was_restored(self.context))
+        self._open_function(restored=was_restored(self.context))
 
     def process_time(self, now_ms: int) -> None:
         if self._reopen:
@@ -69,7 +76,7 @@ class UserFunctionOperator(Operator):
             try:
                 self.function.snapshot_state(RuntimeContext(self.context, restored=True))
             except Exception as error:
-                raise self.user_error(error, _NoRecord("snapshot_state()")) from error
+                raise self.user_error(error, NoRecord("snapshot_state()")) from error
         return []
 
     def abort_epoch(self) -> None:
@@ -84,8 +91,7 @@ class UserFunctionOperator(Operator):
 
     def failure(self, error: Exception, values: Sequence[Any], position: Iterator[Any]) -> Exception:
         """As `user_error`, for the record that the iterator `position` over the list `values` gave last."""
-        index = max(len(values) - position.__length_hint__() - 1, 0)  # type: ignore[attr-defined]
-        return self.user_error(error, values[index])
+        return self.user_error(error, last_given(values, position))
 
     def _open_function(self, *, restored: bool) -> None:
         runtime_context = RuntimeContext(self.context, restored)
@@ -99,7 +105,7 @@ class UserFunctionOperator(Operator):
             if isinstance(self.function, Function) or _has_life_cycle(self.function):
                 self.function.open(runtime_context)
         except Exception as error:
-            raise self.user_error(error, _NoRecord(where)) from error
+            raise self.user_error(error, NoRecord(where)) from error
         self._opened = True
 
     def _close_function(self, *, suppress: bool) -> None:
@@ -112,7 +118,7 @@ class UserFunctionOperator(Operator):
             self.function.close()
         except Exception as error:
             if not suppress:
-                raise self.user_error(error, _NoRecord("close()")) from error
+                raise self.user_error(error, NoRecord("close()")) from error
             _log.warning("operator '%s': close() raised after a failed epoch", self.context.name, exc_info=True)
 
 
@@ -138,8 +144,16 @@ class KeyedOperator(UserFunctionOperator):
         self._backend.processing_time_ms = now_ms
         super().process_time(now_ms)
 
+    def abort_epoch(self) -> None:
+        super().abort_epoch()
+        self._backend.current_key = NO_KEY  # open() is called again, and must not see somebody's state
+
+    def close(self) -> None:
+        self._backend.current_key = NO_KEY
+        super().close()
+
     def user_error(self, error: Exception, record: Any) -> Exception:
-        """Tells apart a bad key: state is a dict of keys, so an unhashable one surfaces where state is first touched."""
+        """Tells a bad key apart: an unhashable one surfaces only where the function first touches state."""
         problem: str | None = None
         if isinstance(error, InvalidKeyError):
             problem = str(error)
@@ -155,6 +169,8 @@ class KeyedOperator(UserFunctionOperator):
 
 def key_problem(key: Any) -> str | None:
     """Why `key` cannot be a key; None if it can."""
+    if key is NO_KEY:
+        return None
     try:
         hash(key)
     except TypeError:
@@ -164,9 +180,10 @@ def key_problem(key: Any) -> str | None:
     return None
 
 
-def context_was_restored(context: OperatorContext) -> bool:
-    """Whether the partition may find state: epochs count from 1, so anything beyond, or a new attempt, has a past."""
-    return context.attempt > 0 or context.epoch > 1
+def was_restored(context: OperatorContext) -> bool:
+    """Whether the partition finds state from before it was opened."""
+    backends = (context.operator_backend, context.keyed_backend)
+    return any(backend is not None and backend.number_of_entries() > 0 for backend in backends)
 
 
 def _has_life_cycle(function: Any) -> bool:

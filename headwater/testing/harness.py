@@ -126,6 +126,7 @@ class OneInputOperatorHarness:
         for snapshot in snapshots:
             self.context.epoch = max(self.context.epoch, snapshot.epoch + 1)
             self.context.watermark = max(self.context.watermark, snapshot.watermark)
+            self._watermark_at_commit = self.context.watermark
             for section in snapshot.sections:
                 if section.key_group < 0:
                     self._operator_backend.load_section(section)
@@ -139,9 +140,9 @@ class OneInputOperatorHarness:
         if self._opened:
             return
         self._opened = True
-        self._begin_epoch()
         self.operator.setup(self.context, self._output)
         self.operator.open()
+        self._begin_epoch()
         self.operator.process_time(self.clock.now_ms)
 
     def snapshot(self) -> OperatorSnapshot:
@@ -287,6 +288,8 @@ class OneInputOperatorHarness:
         self.context.processing_time_ms = self.clock.now_ms
         for backend in self._backends():
             backend.begin_epoch()
+            if backend is self._keyed_backend:
+                backend.watermark = self.context.watermark
 
     def _backends(self) -> list[Any]:
         return [self._operator_backend] + ([] if self._keyed_backend is None else [self._keyed_backend])
@@ -324,6 +327,6 @@ def _as_operator(operator: Any, key_selector: Any) -> Operator:
     if isinstance(operator, tuple(_KEYED)):
         raise PlanError(f"{type(operator).__name__} is for keyed streams; pass a key_selector")
     raise PlanError(
-        f"expected an operator, a function object, a sink or a watermark strategy, found {short_repr(operator)}; wrap a "
-        "plain function in its operator, for example MapOperator(function)"
+        f"expected an operator, a function object, a sink or a watermark strategy, found {short_repr(operator)}; "
+        "wrap a plain function in its operator, for example MapOperator(function)"
     )

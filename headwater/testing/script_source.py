@@ -60,8 +60,8 @@ class ScriptSource(Source):
     """Plays a script of records, `EOF`, `PAUSE`, `CRASH` and `Watermark(...)`, in order, in one split.
 
     With `bounded=False` the source stays open after its last item, until an `EOF`.
-    Which crashes have happened is remembered in files of `crash_directory` (default: a new temporary directory), because
-    it must outlive the processes that crash. Pass your own to play one script in several runs of a program.
+    Which crashes have happened is remembered in files of `crash_directory` (default: a new temporary directory),
+    because it must outlive the processes that crash. Pass your own to play one script in several runs of a program.
     """
 
     def __init__(self, items: Iterable[Any], *, bounded: bool = True, crash_directory: str | None = None) -> None:

@@ -32,7 +32,7 @@ def to_timestamp(found: Any, latest: int) -> int | None:
     except TypeError:
         if not isinstance(found, numbers.Real) or not float(found).is_integer():
             return None
-        whole = int(found)
+        whole = int(float(found))
     return whole if 0 <= whole <= latest else None
 
 
@@ -44,10 +44,11 @@ def problem_with(found: Any, latest: int, now_ms: int) -> str:
         return f"is a {type(found).__name__}, not a whole number of milliseconds"
     if not float(found).is_integer():
         return "is not a whole number of milliseconds"
-    if found < 0:
+    whole = int(float(found))
+    if whole < 0:
         return "is negative"
-    if found > latest:
-        days_ahead = (int(found) - now_ms) // 86_400_000
+    if whole > latest:
+        days_ahead = (whole - now_ms) // 86_400_000
         hint = "; is it in microseconds or nanoseconds?" if days_ahead > 36_500 else ""
         return f"is {days_ahead:,} days ahead of the processing time {now_ms}{hint}"
     raise AssertionError(f"{found!r} is a usable timestamp")
