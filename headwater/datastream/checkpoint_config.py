@@ -1,0 +1,161 @@
+"""Settings of checkpoints. In headwater every epoch ends with one, aligned and exactly once; there is less to choose."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from headwater.common.config_options import (
+    CHECKPOINT_RETENTION,
+    CHECKPOINTING_ENABLED,
+    CHECKPOINTING_INTERVAL,
+    CHECKPOINTING_MODE,
+    EPOCH_DURATION,
+)
+from headwater.common.configuration import Configuration
+from headwater.common.errors import TypeMismatchError, short_repr
+from headwater.common.time import Duration, DurationLike, to_millis
+from headwater.datastream.checkpointing_mode import CheckpointingMode
+from headwater.datastream.externalized_checkpoint_retention import ExternalizedCheckpointRetention
+from headwater.datastream.no_effect import warn_no_effect
+
+_MAX_INT = 2**31 - 1
+
+
+class CheckpointConfig:
+    """A view on the environment's configuration: what is set here is a setting there, and the other way round.
+
+    Setters of things that headwater has no use for remember the value, and say once that it has no effect.
+    """
+
+    def __init__(self, configuration: Configuration) -> None:
+        self._configuration = configuration
+        self._without_effect: dict[str, Any] = {}
+
+    def is_checkpointing_enabled(self) -> bool:
+        return self._configuration.get(CHECKPOINTING_ENABLED)
+
+    def get_checkpointing_mode(self) -> CheckpointingMode:
+        return CheckpointingMode[self._configuration.get(CHECKPOINTING_MODE)]
+
+    def set_checkpointing_mode(self, checkpointing_mode: CheckpointingMode) -> CheckpointConfig:
+        """EXACTLY_ONCE is what you get; AT_LEAST_ONCE is kept by it too."""
+        if not isinstance(checkpointing_mode, CheckpointingMode):
+            raise TypeMismatchError(
+                f"set_checkpointing_mode() expects a CheckpointingMode, found {short_repr(checkpointing_mode)}"
+            )
+        if checkpointing_mode is CheckpointingMode.AT_LEAST_ONCE:
+            warn_no_effect("CheckpointingMode.AT_LEAST_ONCE", "checkpoints are exactly once, which costs no more here")
+        self._configuration.set(CHECKPOINTING_MODE, checkpointing_mode.name)
+        return self
+
+    def get_checkpoint_interval(self) -> int:
+        """Milliseconds: the interval asked for, or the epoch duration if that is shorter or nothing was asked for."""
+        configuration = self._configuration
+        epoch_ms = configuration.get(EPOCH_DURATION)
+        return min(configuration.get(CHECKPOINTING_INTERVAL, epoch_ms), epoch_ms)
+
+    def set_checkpoint_interval(self, checkpoint_interval: DurationLike) -> CheckpointConfig:
+        """At the latest after this time (milliseconds, or a duration) there is a new checkpoint.
+
+        Checkpoints come with every epoch, `headwater.epoch.duration` apart. A shorter interval shortens the epochs;
+        a longer one changes nothing.
+        """
+        interval_ms = to_millis(checkpoint_interval, "checkpoint interval", minimum=1)
+        self._configuration.set(CHECKPOINTING_INTERVAL, interval_ms)
+        return self
+
+    def get_externalized_checkpoint_retention(self) -> ExternalizedCheckpointRetention:
+        return ExternalizedCheckpointRetention[self._configuration.get(CHECKPOINT_RETENTION)]
+
+    def set_externalized_checkpoint_retention(
+        self, retention_mode: ExternalizedCheckpointRetention
+    ) -> CheckpointConfig:
+        """What happens to the checkpoint when the job is cancelled; by default it is kept."""
+        if not isinstance(retention_mode, ExternalizedCheckpointRetention):
+            raise TypeMismatchError(
+                f"set_externalized_checkpoint_retention() expects an ExternalizedCheckpointRetention, "
+                f"found {short_repr(retention_mode)}"
+            )
+        self._configuration.set(CHECKPOINT_RETENTION, retention_mode.name)
+        return self
+
+    def is_externalized_checkpoints_enabled(self) -> bool:
+        return self.get_externalized_checkpoint_retention() is not (
+            ExternalizedCheckpointRetention.NO_EXTERNALIZED_CHECKPOINTS
+        )
+
+    # --- without effect -----------------------------------------------------------------------------------------
+
+    def get_checkpoint_timeout(self) -> int:
+        return self._remembered("checkpoint_timeout", 600_000)
+
+    def set_checkpoint_timeout(self, checkpoint_timeout: int) -> CheckpointConfig:
+        reason = "a checkpoint is part of its epoch, which ends when its records are processed"
+        return self._remember("checkpoint_timeout", checkpoint_timeout, reason)
+
+    def get_min_pause_between_checkpoints(self) -> int:
+        return self._remembered("min_pause_between_checkpoints", 0)
+
+    def set_min_pause_between_checkpoints(self, min_pause_between_checkpoints: int) -> CheckpointConfig:
+        reason = "checkpoints write what changed and come with every epoch; set headwater.epoch.duration"
+        return self._remember("min_pause_between_checkpoints", min_pause_between_checkpoints, reason)
+
+    def get_max_concurrent_checkpoints(self) -> int:
+        return self._remembered("max_concurrent_checkpoints", 1)
+
+    def set_max_concurrent_checkpoints(self, max_concurrent_checkpoints: int) -> CheckpointConfig:
+        reason = "one epoch, and one checkpoint, follows the other"
+        return self._remember("max_concurrent_checkpoints", max_concurrent_checkpoints, reason, harmless=1)
+
+    def get_tolerable_checkpoint_failure_number(self) -> int:
+        return self._remembered("tolerable_checkpoint_failure_number", 0)
+
+    def set_tolerable_checkpoint_failure_number(self, tolerable_checkpoint_failure_number: int) -> CheckpointConfig:
+        reason = "an epoch whose checkpoint fails is tried again, as restart-strategy.type says"
+        return self._remember("tolerable_checkpoint_failure_number", tolerable_checkpoint_failure_number, reason)
+
+    def is_fail_on_checkpointing_errors(self) -> bool:
+        return self.get_tolerable_checkpoint_failure_number() == 0
+
+    def set_fail_on_checkpointing_errors(self, fail_on_checkpointing_errors: bool) -> CheckpointConfig:
+        return self.set_tolerable_checkpoint_failure_number(0 if fail_on_checkpointing_errors else _MAX_INT)
+
+    def is_unaligned_checkpoints_enabled(self) -> bool:
+        return self._remembered("unaligned_checkpoints", False)
+
+    def enable_unaligned_checkpoints(self, enabled: bool = True) -> CheckpointConfig:
+        reason = "no record is in flight at the end of an epoch, so there is nothing to overtake"
+        return self._remember("unaligned_checkpoints", enabled, reason, harmless=False)
+
+    def disable_unaligned_checkpoints(self) -> CheckpointConfig:
+        return self.enable_unaligned_checkpoints(False)
+
+    def is_force_unaligned_checkpoints(self) -> bool:
+        return self._remembered("force_unaligned_checkpoints", False)
+
+    def set_force_unaligned_checkpoints(self, force_unaligned_checkpoints: bool = True) -> CheckpointConfig:
+        reason = "no record is in flight at the end of an epoch, so there is nothing to overtake"
+        return self._remember("force_unaligned_checkpoints", force_unaligned_checkpoints, reason, harmless=False)
+
+    def get_aligned_checkpoint_timeout(self) -> Duration:
+        return self._remembered("aligned_checkpoint_timeout", Duration.of_millis(0))
+
+    def set_aligned_checkpoint_timeout(self, alignment_timeout: Duration) -> CheckpointConfig:
+        reason = "no barrier travels between records: all partitions end an epoch together"
+        return self._remember("aligned_checkpoint_timeout", alignment_timeout, reason)
+
+    def get_alignment_timeout(self) -> Duration:
+        return self.get_aligned_checkpoint_timeout()
+
+    def set_alignment_timeout(self, alignment_timeout: Duration) -> CheckpointConfig:
+        return self.set_aligned_checkpoint_timeout(alignment_timeout)
+
+    def _remembered(self, name: str, default: Any) -> Any:
+        return self._without_effect.get(name, default)
+
+    def _remember(self, name: str, value: Any, reason: str, harmless: Any = None) -> CheckpointConfig:
+        """Keep `value` for the getter; say that it has no effect, unless it asks for what is given anyway."""
+        self._without_effect[name] = value
+        if value != harmless:
+            warn_no_effect(name, reason)
+        return self

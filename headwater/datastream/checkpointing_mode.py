@@ -1,0 +1,12 @@
+"""What a checkpoint promises."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+
+class CheckpointingMode(Enum):
+    """headwater always gives EXACTLY_ONCE; who asks for AT_LEAST_ONCE gets more than that."""
+
+    EXACTLY_ONCE = 0
+    AT_LEAST_ONCE = 1

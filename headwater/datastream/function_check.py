@@ -1,0 +1,58 @@
+"""Is this argument a function of the right kind? Asked when a method is called, so that the error points at the line."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+from headwater.common.errors import TypeMismatchError, short_repr
+from headwater.operators.functions import Function
+
+
+def check_function(method: str, function: Any, function_class: type[Function]) -> None:
+    """Raise unless `function` can be given to `method`: a `function_class`, an object with its method, or a callable."""
+    expected = f"{method}() expects a function or {_article(function_class.__name__)}"
+    if isinstance(function, type):
+        raise TypeMismatchError(
+            f"{expected}, found the class {function.__name__}; did you forget to call it: {function.__name__}()?"
+        )
+    if isinstance(function, function_class):
+        return
+    if isinstance(function, Function):
+        raise TypeMismatchError(f"{expected}, found {_article(_kind(function))}{_hint(method, function)}")
+    if inspect.iscoroutinefunction(function):
+        raise TypeMismatchError(f"{expected}, found a coroutine function, which nobody would await")
+    (wanted,) = function_class.__abstractmethods__  # type: ignore[attr-defined]
+    if not callable(function) and not callable(getattr(function, wanted, None)):
+        raise TypeMismatchError(f"{expected}, found {short_repr(function)}")
+
+
+def check_no_generator(method: str, function: Any) -> None:
+    """Raise for a generator function where one result per record is expected: the records would be generators."""
+    called = function if callable(function) else getattr(function, method, None)
+    if inspect.isgeneratorfunction(called) or inspect.isgeneratorfunction(getattr(function, method, None)):
+        raise TypeMismatchError(f"{method}() got a generator function, but wants one result; use flat_map()")
+
+
+def _kind(function: Function) -> str:
+    """The nearest class of headwater that `function` extends: users' own names say nothing to others."""
+    return next(cls.__name__ for cls in type(function).__mro__ if cls.__module__ == Function.__module__)
+
+
+def _hint(method: str, function: Function) -> str:
+    kind = _kind(function)
+    if method == "process" and kind == "KeyedProcessFunction":
+        return "; call key_by(...) first"
+    if method == "process" and kind == "ProcessFunction":
+        return "; a keyed stream takes a KeyedProcessFunction"
+    methods = {
+        "MapFunction": "map",
+        "FlatMapFunction": "flat_map",
+        "FilterFunction": "filter",
+        "ReduceFunction": "reduce",
+    }
+    return f"; did you mean {methods[kind]}()?" if kind in methods else ""
+
+
+def _article(noun: str) -> str:
+    return f"{'an' if noun[:1].lower() in 'aeiou' else 'a'} {noun}"

@@ -1,0 +1,54 @@
+"""From the ways to name a key to one callable: what routes records, and what keyed operators ask."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+from headwater.common.errors import PlanError, TypeMismatchError, short_repr
+from headwater.operators.functions import Function, KeySelector, Partitioner
+
+KeyFunction = Callable[[Any], Any]
+
+
+def key_function(method: str, selector: Any) -> KeyFunction:
+    """`selector` as a callable: a function, a KeySelector, or the index or name of a field.
+
+    A field name works for records with `[]`: rows, dicts; an index for tuples, lists and rows.
+    """
+    if isinstance(selector, KeySelector):
+        _check_no_life_cycle(method, selector)
+        return selector.get_key
+    if isinstance(selector, str) or (isinstance(selector, int) and not isinstance(selector, bool)):
+        return operator.itemgetter(selector)
+    if isinstance(selector, type) and issubclass(selector, Function):
+        raise TypeMismatchError(f"{method}() got the class {selector.__name__}; did you forget to call it?")
+    if callable(selector):
+        return selector  # type: ignore[no-any-return]
+    raise TypeMismatchError(
+        f"{method}() expects a function, a KeySelector, or the index or name of a field, found {short_repr(selector)}"
+    )
+
+
+def partition_function(partitioner: Any) -> Callable[[Any, int], int]:
+    """`partitioner` as a callable `(key, number of partitions) -> partition`."""
+    if isinstance(partitioner, Partitioner):
+        _check_no_life_cycle("partition_custom", partitioner)
+        return partitioner.partition
+    if callable(partitioner) and not isinstance(partitioner, type):
+        return partitioner  # type: ignore[no-any-return]
+    raise TypeMismatchError(
+        f"partition_custom() expects a function (key, number of partitions) or a Partitioner, "
+        f"found {short_repr(partitioner)}"
+    )
+
+
+def _check_no_life_cycle(method: str, function: Function) -> None:
+    """Routing happens where records leave a stage: there is no task there that could open anything."""
+    for name in ("open", "close"):
+        if getattr(type(function), name) is not getattr(Function, name):
+            raise PlanError(
+                f"{method}(): {type(function).__name__} has {name}(), which nobody calls while records are routed; "
+                f"prepare what it needs in __init__, or compute the key in a map() before"
+            )

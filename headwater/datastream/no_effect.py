@@ -1,0 +1,23 @@
+"""Settings of PyFlink that are accepted so that programs run unchanged, but that mean nothing here: say so, once."""
+
+from __future__ import annotations
+
+import warnings
+
+_said: set[str] = set()
+
+
+class NoEffectWarning(UserWarning):
+    """A setting was accepted and changes nothing. The text says why, and what to use instead where there is something."""
+
+
+def warn_no_effect(setting: str, reason: str) -> None:
+    """Tell the user, the first time in this process, that `setting` does nothing. Call it from the setter itself."""
+    if setting not in _said:
+        _said.add(setting)
+        warnings.warn(f"{setting} has no effect in headwater: {reason}", NoEffectWarning, stacklevel=3)
+
+
+def forget_warnings() -> None:
+    """Say everything again. For tests."""
+    _said.clear()

@@ -1,0 +1,62 @@
+"""What user code needs beside itself: files, packages, an interpreter. Recorded as settings; the runtime acts on them.
+
+* Python files and jars are sent to the executors by Spark and are importable there. In the embedded `local[*]` the
+  files' directories are on the path already, or are added to it.
+* A requirements file must be installed where user code runs; headwater checks that and does not install.
+* Archives are unpacked by Spark in each executor's working directory.
+* The interpreter is Spark's `spark.pyspark.python`.
+"""
+
+from __future__ import annotations
+
+import os
+
+from headwater.common.config_options import PYTHON_FILES, PYTHON_REQUIREMENTS
+from headwater.common.configuration import Configuration
+from headwater.common.errors import ConfigurationError
+from headwater.datastream.no_effect import warn_no_effect
+
+
+class PythonDependencies:
+    """Mix-in of the environment; keeps everything in its configuration."""
+
+    _configuration: Configuration
+
+    def add_python_file(self, file_path: str) -> None:
+        """Make a Python file, a package directory or a zip importable for functions, wherever they run."""
+        files = self._configuration.get(PYTHON_FILES) or []
+        self._configuration.set(PYTHON_FILES, [*files, _existing("add_python_file", file_path)])
+
+    def set_python_requirements(self, requirements_file_path: str, requirements_cache_dir: str | None = None) -> None:
+        """Name the requirements.txt of the functions: what it lists must be installed where they run."""
+        if requirements_cache_dir is not None:
+            warn_no_effect("requirements_cache_dir", "packages are expected to be installed where functions run")
+        self._configuration.set(PYTHON_REQUIREMENTS, _existing("set_python_requirements", requirements_file_path))
+
+    def add_python_archive(self, archive_path: str, target_dir: str | None = None) -> None:
+        """Have a zip or tar unpacked in the working directory of the functions, as `target_dir` or under its own name."""
+        archive = _existing("add_python_archive", archive_path)
+        self._append("spark.archives", archive if target_dir is None else f"{archive}#{target_dir}")
+
+    def set_python_executable(self, python_exec: str) -> None:
+        """Run functions with this interpreter: it needs headwater, and the same minor version of Python."""
+        self._configuration.set_string("spark.pyspark.python", python_exec)
+
+    def add_jars(self, *jars_path: str) -> None:
+        """Give Spark these jars (paths or `file://` addresses): drivers and formats that its sources need."""
+        for jar in jars_path:
+            self._append("spark.jars", jar.removeprefix("file://"))
+
+    def add_classpaths(self, *classpaths: str) -> None:
+        """The same as `add_jars`: Spark makes no difference."""
+        self.add_jars(*classpaths)
+
+    def _append(self, key: str, value: str) -> None:
+        known = self._configuration.get_string(key, "")
+        self._configuration.set_string(key, f"{known},{value}" if known else value)
+
+
+def _existing(method: str, path: str) -> str:
+    if not os.path.exists(path):
+        raise ConfigurationError(f"{method}(): there is no file {path!r} (looked from {os.getcwd()})")
+    return os.path.abspath(path)

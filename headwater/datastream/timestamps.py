@@ -1,0 +1,44 @@
+"""The node that gives records timestamps and makes watermarks: behind a source, or where the user asks for it."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from headwater.common.config_options import BAD_TIMESTAMPS_POLICY, MAX_TIMESTAMP_AHEAD
+from headwater.common.errors import TypeMismatchError, short_repr
+from headwater.common.watermark_strategy import WatermarkKind, WatermarkStrategy
+from headwater.graph.transformation import OperatorTransformation, Transformation
+from headwater.operators.timestamps import TimestampsAndWatermarksOperator
+
+
+def does_something(strategy: WatermarkStrategy) -> bool:
+    """False for `no_watermarks()` without an assigner: no operator is needed for it."""
+    return strategy.kind is not WatermarkKind.NONE or strategy.timestamp_assigner is not None
+
+
+def timestamps_node(
+    upstream: Transformation, strategy: WatermarkStrategy, source_name: str | None = None
+) -> OperatorTransformation:
+    """The operator for `strategy`. It runs at the parallelism of what it reads, so that it does not mix splits up."""
+    check_strategy("assign_timestamps_and_watermarks", strategy)
+    return OperatorTransformation(
+        name="Timestamps/Watermarks",
+        kind="timestamps and watermarks",
+        upstreams=(upstream,),
+        factory=partial(TimestampsAndWatermarksOperator, strategy, source_name=source_name),
+        configured={"max_ahead_ms": MAX_TIMESTAMP_AHEAD.key, "bad_timestamps": BAD_TIMESTAMPS_POLICY.key},
+        function=strategy,
+        output_type=upstream.output_type,
+        parallelism_of_input=True,
+        keeps_state_per_split=True,
+        needs_ticks=strategy.idle_timeout_ms is not None,
+    )
+
+
+def check_strategy(method: str, strategy: object) -> None:
+    """Raise unless `strategy` is one."""
+    if not isinstance(strategy, WatermarkStrategy):
+        raise TypeMismatchError(
+            f"{method}() expects a WatermarkStrategy such as WatermarkStrategy.for_monotonous_timestamps(), "
+            f"found {short_repr(strategy)}"
+        )

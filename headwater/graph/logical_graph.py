@@ -1,0 +1,99 @@
+"""The planner's working form: physical nodes and the edges between them. Rules take one and return another."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from headwater.graph.plan import Exchange
+from headwater.graph.transformation import OperatorTransformation, PhysicalTransformation, SourceTransformation
+
+if TYPE_CHECKING:
+    from headwater.common.typeinfo import TypeInformation
+
+
+@dataclass(frozen=True)
+class PlanSettings:
+    """What the planner must know besides the graph. Made by the execution environment."""
+
+    job_name: str = "job"
+    parallelism: int = 1
+    max_parallelism: int = 128
+    runtime_mode: str = "STREAMING"
+    """STREAMING, BATCH or AUTOMATIC (BATCH if all sources are bounded)."""
+    chaining: bool = True
+    type_check: bool = True
+    values: Mapping[str, Any] = field(default_factory=dict)
+    """Configuration values by key: for operators' `configured` arguments, and for the plan's `settings`."""
+
+
+@dataclass(frozen=True)
+class Edge:
+    """Records of `upstream` (its side output `side_tag` if set) go into input `input_index` of the node that has it.
+
+    `exchange` is None until a rule has chosen one; FORWARD before that was asked for by the user.
+    """
+
+    upstream: int
+    input_index: int = 0
+    side_tag: str | None = None
+    side_type: TypeInformation | None = None
+    exchange: Exchange | None = None
+    key_selector: Callable[[Any], Any] | None = None
+    key_type: TypeInformation | None = None
+    partitioner: Callable[[Any, int], int] | None = None
+    cut: bool = False
+    """True: may not be chained, although it is FORWARD."""
+    chained: bool = False
+
+
+@dataclass(frozen=True)
+class Node:
+    """A source or operator on its way into the plan. `origin` is what the API built, and is not changed by rules."""
+
+    id: int
+    origin: PhysicalTransformation
+    edges: tuple[Edge, ...] = ()
+    uid: str = ""
+    parallelism: int = 0
+    stage: int = 0
+    needs_slot: bool = False
+
+    @property
+    def name(self) -> str:
+        return self.origin.name
+
+    @property
+    def is_source(self) -> bool:
+        return isinstance(self.origin, SourceTransformation)
+
+    @property
+    def operator(self) -> OperatorTransformation:
+        """The origin of a node that is no source."""
+        assert isinstance(self.origin, OperatorTransformation)
+        return self.origin
+
+    def label(self) -> str:
+        """How messages name it: `operator 'enrich' (map)`."""
+        return f"source '{self.name}'" if self.is_source else f"operator '{self.name}' ({self.origin.kind})"
+
+
+@dataclass(frozen=True)
+class LogicalGraph:
+    """All nodes of a job by id, each after the nodes it reads from."""
+
+    nodes: Mapping[int, Node] = field(default_factory=dict)
+
+    def __iter__(self) -> Iterator[Node]:
+        return iter(self.nodes.values())
+
+    def __getitem__(self, node_id: int) -> Node:
+        return self.nodes[node_id]
+
+    def map_nodes(self, change: Callable[[Node], Node]) -> LogicalGraph:
+        """The same graph with every node replaced by `change(node)`, which must keep the id."""
+        return replace(self, nodes={node.id: change(node) for node in self})
+
+
+Rule = Callable[[LogicalGraph, PlanSettings], LogicalGraph]

@@ -1,0 +1,104 @@
+"""Finds out what inside a user's object cannot be pickled, and says it in words the user knows from the program."""
+
+from __future__ import annotations
+
+import functools
+import types
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import cloudpickle
+
+_MAX_DEPTH = 12
+
+
+def is_picklable(value: object) -> bool:
+    """True if `value` can travel to another process."""
+    try:
+        cloudpickle.dumps(value)
+    except Exception:
+        return False
+    return True
+
+
+def explain_unpicklable(value: object) -> str | None:
+    """A sentence that names the innermost attribute or variable that cannot be pickled; None if all can be."""
+    if is_picklable(value):
+        return None
+    place, culprit, cure = f"{_describe(value)}", value, "create it in open()"
+    owner: Any = value
+    seen = {id(value)}
+    for _ in range(_MAX_DEPTH):
+        part = next(
+            (part for part in _parts(owner) if id(part[2]) not in seen and not is_picklable(part[2])),
+            None,
+        )
+        if part is None:
+            break
+        place, cure, culprit = part
+        seen.add(id(culprit))
+        owner = culprit
+    if culprit is value:
+        return f"{place} cannot be pickled: {_pickle_error(value)}"
+    return f"{place} is {_describe(culprit)}, which cannot be pickled; {cure}"
+
+
+def _parts(owner: Any) -> Iterator[tuple[str, str, Any]]:
+    """(where it is, what to do, the part) for everything that is pickled together with `owner`."""
+    in_open = "create it in open()"
+    if isinstance(owner, functools.partial):
+        yield "the function of a functools.partial", in_open, owner.func
+        for index, item in enumerate(owner.args):
+            yield f"argument {index} of a functools.partial", in_open, item
+        for name, item in owner.keywords.items():
+            yield f"argument '{name}' of a functools.partial", in_open, item
+    elif isinstance(owner, types.MethodType):
+        yield f"the object of method '{owner.__name__}'", in_open, owner.__self__
+    elif isinstance(owner, types.FunctionType):
+        yield from _parts_of_function(owner)
+    elif isinstance(owner, Mapping):
+        for key, item in owner.items():
+            yield f"entry {key!r} of a {type(owner).__name__}", in_open, item
+    elif isinstance(owner, list | tuple | set | frozenset):
+        for index, item in enumerate(owner):
+            yield f"item {index} of a {type(owner).__name__}", in_open, item
+    else:
+        for name, item in _attributes(owner):
+            yield f"attribute '{name}' of {type(owner).__name__}", in_open, item
+
+
+def _parts_of_function(function: types.FunctionType) -> Iterator[tuple[str, str, Any]]:
+    name = "a lambda" if function.__name__ == "<lambda>" else f"function '{function.__name__}'"
+    cure = "create it inside the function, or in open() of a function class"
+    for variable, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=False):
+        try:
+            yield f"variable '{variable}' used by {name}", cure, cell.cell_contents
+        except ValueError:  # an empty cell: the variable is not assigned yet
+            continue
+    for variable in function.__code__.co_names:
+        if variable in function.__globals__:
+            yield f"global variable '{variable}' used by {name}", cure, function.__globals__[variable]
+    for index, item in enumerate(function.__defaults__ or ()):
+        yield f"default value {index} of {name}", cure, item
+
+
+def _attributes(owner: Any) -> Iterator[tuple[str, Any]]:
+    yield from getattr(owner, "__dict__", {}).items()
+    for cls in type(owner).__mro__:
+        slots = cls.__dict__.get("__slots__", ())
+        for name in (slots,) if isinstance(slots, str) else slots:
+            if hasattr(owner, name):
+                yield name, getattr(owner, name)
+
+
+def _describe(value: object) -> str:
+    name = type(value).__name__
+    return f"{'an' if name[:1].lower() in 'aeiou' else 'a'} {name}"
+
+
+def _pickle_error(value: object) -> str:
+    try:
+        cloudpickle.dumps(value)
+    except Exception as error:
+        return str(error) or type(error).__name__
+    return "it was picklable at the second attempt"

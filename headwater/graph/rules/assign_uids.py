@@ -1,0 +1,40 @@
+from __future__ import annotations
+
+import hashlib
+import re
+from collections import Counter
+from dataclasses import replace
+
+from headwater.graph.logical_graph import LogicalGraph, Node, PlanSettings
+
+
+def assign_uids(graph: LogicalGraph, settings: PlanSettings) -> LogicalGraph:
+    """Give every node the identity under which its state is found again.
+
+    A uid that the user set is taken as it is. A generated one is a hash of what the node is (kind and name) and of
+    where its records come from (the uids upstream, side tags and exchanges): other branches, parallelism, settings
+    and the user's code can be edited freely. It changes if the node is renamed, or if something is put in or taken out
+    upstream, up to the nearest node with a uid of its own.
+    """
+    uids: dict[int, str] = {}
+    twins: Counter[str] = Counter()
+    for node in graph:
+        uids[node.id] = _own_uid(node) or _generated_uid(node, uids, twins)
+    return graph.map_nodes(lambda node: replace(node, uid=uids[node.id]))
+
+
+def _own_uid(node: Node) -> str | None:
+    return node.origin.uid_hash or node.origin.uid
+
+
+def _generated_uid(node: Node, uids: dict[int, str], twins: Counter[str]) -> str:
+    parts = [node.origin.kind, node.name]
+    for edge in node.edges:
+        exchange = "" if edge.exchange is None else edge.exchange.value
+        parts.append(f"{edge.input_index}|{uids[edge.upstream]}|{edge.side_tag or ''}|{exchange}")
+    structure = "\x1f".join(parts)
+    # Twins (the same function name on the same input, twice) are told apart by the order they were built in.
+    twin = twins[structure]
+    twins[structure] += 1
+    digest = hashlib.blake2b(f"{structure}\x1f{twin}".encode(), digest_size=8).hexdigest()
+    return f"{re.sub('[^a-z0-9]+', '-', node.origin.kind.lower())}-{digest}"

@@ -1,0 +1,29 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+from headwater.common.errors import PlanError
+from headwater.graph.logical_graph import Edge, LogicalGraph, Node, PlanSettings
+from headwater.graph.plan import Exchange
+
+
+def choose_exchanges(graph: LogicalGraph, settings: PlanSettings) -> LogicalGraph:
+    """Where the user chose no partitioning: forward between equal parallelisms, else spread evenly."""
+
+    def choose(node: Node) -> Node:
+        def exchange(edge: Edge) -> Exchange:
+            upstream = graph[edge.upstream]
+            equal = upstream.parallelism == node.parallelism
+            if edge.exchange is Exchange.FORWARD and not equal:
+                raise PlanError(
+                    f"forward() between {upstream.label()} with parallelism {upstream.parallelism} and "
+                    f"{node.label()} with parallelism {node.parallelism}; "
+                    f"make them equal, or use rebalance() or rescale()"
+                )
+            if edge.exchange is not None:
+                return edge.exchange
+            return Exchange.FORWARD if equal else Exchange.REBALANCE
+
+        return replace(node, edges=tuple(replace(edge, exchange=exchange(edge)) for edge in node.edges))
+
+    return graph.map_nodes(choose)

@@ -1,0 +1,23 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+from headwater.graph.logical_graph import Edge, LogicalGraph, Node, PlanSettings
+from headwater.graph.transformation import ChainingStrategy, OperatorTransformation
+
+
+def cut_chains(graph: LogicalGraph, settings: PlanSettings) -> LogicalGraph:
+    """Mark the edges along which the user forbade chaining: they cost a trip through the shuffle."""
+
+    def cut(node: Node) -> Node:
+        def is_cut(edge: Edge) -> bool:
+            upstream = graph[edge.upstream].origin
+            return (
+                not settings.chaining
+                or node.operator.chaining is not ChainingStrategy.ALWAYS
+                or (isinstance(upstream, OperatorTransformation) and upstream.chaining is ChainingStrategy.NEVER)
+            )
+
+        return replace(node, edges=tuple(replace(edge, cut=is_cut(edge)) for edge in node.edges))
+
+    return graph.map_nodes(lambda node: node if node.is_source else cut(node))

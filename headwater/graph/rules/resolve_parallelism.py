@@ -1,0 +1,34 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+from headwater.common.errors import PlanError
+from headwater.graph.logical_graph import LogicalGraph, Node, PlanSettings
+
+
+def resolve_parallelism(graph: LogicalGraph, settings: PlanSettings) -> LogicalGraph:
+    """Give every node its parallelism: its own, its input's or the job's; never more than the job's maximum."""
+    resolved: dict[int, int] = {}
+
+    def resolve(node: Node) -> Node:
+        origin = node.origin
+        if origin.parallelism is not None:
+            parallelism = origin.parallelism
+        elif origin.parallelism_of_input and node.edges:
+            parallelism = max(resolved[edge.upstream] for edge in node.edges)
+        else:
+            parallelism = settings.parallelism
+        resolved[node.id] = parallelism
+        if parallelism > settings.max_parallelism:
+            raise PlanError(
+                f"{node.label()} has parallelism {parallelism}, more than the job's max parallelism "
+                f"{settings.max_parallelism}; lower it, or raise pipeline.max-parallelism before the first run"
+            )
+        if origin.max_parallelism not in (None, settings.max_parallelism):
+            raise PlanError(
+                f"{node.label()} has max parallelism {origin.max_parallelism}, the job has {settings.max_parallelism}; "
+                f"all operators of a job share one: use env.set_max_parallelism({origin.max_parallelism})"
+            )
+        return replace(node, parallelism=parallelism)
+
+    return graph.map_nodes(resolve)
