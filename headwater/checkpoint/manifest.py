@@ -37,8 +37,8 @@ class PartitionRecord(msgspec.Struct, omit_defaults=True):
     partition: int
     snapshots: list[SnapshotRef] = []
     """The chain, oldest first: a full snapshot (or nothing) and the deltas on it."""
-    watermarks: dict[int, int] = {}
-    """{id of a head operator of the stage: its watermark}"""
+    watermarks: dict[str, int] = {}
+    """{"head:<uid>" or "out:<uid>": where event time stands at that operator's input or output}"""
     idle: bool = False
     next_processing_timer_ms: int | None = None
 
@@ -68,6 +68,8 @@ class SourceRecord(msgspec.Struct, omit_defaults=True):
     """The largest final watermark of the finished splits."""
     exhausted: bool = False
     """The source is bounded and all its splits are finished."""
+    details: dict[str, int] = {}
+    """{"out:<uid>": event time of the source as a whole, where it has no splits to speak for it}"""
 
 
 class Manifest(msgspec.Struct, omit_defaults=True):

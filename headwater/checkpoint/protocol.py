@@ -150,6 +150,6 @@ def decide_epoch(batch_id: int, latest_epoch: int | None) -> EpochDecision:
         return SkipAndRecommit(Epoch(batch_id))
     return Refuse(
         f"Spark asks for batch {batch_id}, but the newest manifest is of epoch {latest_epoch}; expected batch "
-        f"{expected} or a repetition of the last one. Spark's offsets and the manifests in the checkpoint directory do not belong "
-        "together: restore both from one copy, or use a fresh directory"
+        f"{expected} or a repetition of the last one. Spark's offsets and the manifests in the checkpoint directory do "
+        "not belong together: restore both from one copy, or use a fresh directory"
     )

@@ -1,0 +1,211 @@
+"""How records become the content of a part file: encoded one by one, JSON lines, CSV, Parquet."""
+
+from __future__ import annotations
+
+import csv
+import io
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, BinaryIO, Final
+
+import msgspec
+
+from headwater.common import serialization
+from headwater.common.errors import SerializationError, short_repr
+from headwater.common.types import Row
+
+__all__ = ["BulkWriter", "BulkWriterFactory", "BulkWriters"]
+
+_PARQUET_BUFFER_ROWS: Final = 50_000
+
+
+class BulkWriter(ABC):
+    """Writes one part file. The file belongs to the sink, which flushes and closes it."""
+
+    @abstractmethod
+    def add_batch(self, values: Sequence[Any]) -> None: ...
+
+    def finish(self) -> None:  # noqa: B027
+        """Write what the format needs at its end. Nothing is added afterwards."""
+
+
+class BulkWriterFactory(serialization.BulkWriterFactory):
+    """Makes the writer of one part file. Pickled to the tasks."""
+
+    @abstractmethod
+    def create(self, file: BinaryIO) -> BulkWriter: ...
+
+
+class BulkWriters:
+    """The formats that `FileSink.for_bulk_format` knows."""
+
+    @staticmethod
+    def json_lines() -> BulkWriterFactory:
+        """One JSON value per line; a Row with names is an object, one without is an array."""
+        return _JsonLines()
+
+    @staticmethod
+    def csv(columns: Sequence[str] | None = None, header: bool = True, delimiter: str = ",") -> BulkWriterFactory:
+        """CSV from dicts, Rows or tuples. Without `columns` the first record of a file names them, if it has names."""
+        return _Csv(None if columns is None else tuple(columns), header, delimiter)
+
+    @staticmethod
+    def parquet(schema: Any = None, compression: str = "zstd") -> BulkWriterFactory:
+        """Parquet from dicts or named Rows (tuples with a `schema`, a pyarrow.Schema). Without one the first records of
+        each file tell the types, so files may differ: give one where readers need it."""
+        return _Parquet(schema, compression)
+
+
+class EncodedWriter(BulkWriter):
+    """Row format: every record by itself."""
+
+    def __init__(self, file: BinaryIO, encoder: serialization.Encoder) -> None:
+        self._file = file
+        self._encode = encoder.encode
+
+    def add_batch(self, values: Sequence[Any]) -> None:
+        self._file.write(b"".join(map(self._encode, values)))
+
+
+@dataclass(frozen=True)
+class _JsonLines(BulkWriterFactory):
+    def create(self, file: BinaryIO) -> BulkWriter:
+        return _JsonLinesWriter(file)
+
+
+class _JsonLinesWriter(BulkWriter):
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self._encoder = msgspec.json.Encoder(enc_hook=_row_for_json)
+
+    def add_batch(self, values: Sequence[Any]) -> None:
+        try:
+            self._file.write(self._encoder.encode_lines(values))
+        except (TypeError, ValueError, NotImplementedError) as error:
+            for value in values:
+                try:
+                    self._encoder.encode(value)
+                except (TypeError, ValueError, NotImplementedError) as cause:
+                    raise SerializationError(f"not a JSON value: {short_repr(value)}: {cause}") from cause
+            raise SerializationError(f"records cannot be written as JSON: {error}") from error
+
+
+def _row_for_json(value: Any) -> Any:
+    if isinstance(value, Row):
+        return value.as_dict() if value.get_field_names() else list(value)
+    raise NotImplementedError(f"objects of type {type(value).__name__} have no JSON form")
+
+
+@dataclass(frozen=True)
+class _Csv(BulkWriterFactory):
+    columns: tuple[str, ...] | None
+    header: bool
+    delimiter: str
+
+    def create(self, file: BinaryIO) -> BulkWriter:
+        return _CsvWriter(file, self)
+
+
+class _CsvWriter(BulkWriter):
+    def __init__(self, file: BinaryIO, settings: _Csv) -> None:
+        self._file = file
+        self._columns = settings.columns
+        self._header_due = settings.header
+        self._delimiter = settings.delimiter
+
+    def add_batch(self, values: Sequence[Any]) -> None:
+        text = io.StringIO()
+        writer = csv.writer(text, delimiter=self._delimiter, lineterminator="\n")
+        if values and self._columns is None:
+            self._columns = _names_of(values[0])
+        if self._header_due and values:
+            self._header_due = False
+            if self._columns is not None:
+                writer.writerow(self._columns)
+        writer.writerows(_fields(value, self._columns) for value in values)
+        self._file.write(text.getvalue().encode())
+
+
+@dataclass(frozen=True)
+class _Parquet(BulkWriterFactory):
+    schema: Any
+    compression: str
+
+    def create(self, file: BinaryIO) -> BulkWriter:
+        return _ParquetWriter(file, self)
+
+
+class _ParquetWriter(BulkWriter):
+    def __init__(self, file: BinaryIO, settings: _Parquet) -> None:
+        self._file = file
+        self._schema = settings.schema
+        self._compression = settings.compression
+        self._columns: tuple[str, ...] | None = tuple(settings.schema.names) if settings.schema is not None else None
+        self._rows: list[Sequence[Any]] = []
+        self._writer: Any = None
+
+    def add_batch(self, values: Sequence[Any]) -> None:
+        if not values:
+            return
+        if self._columns is None:
+            self._columns = _names_of(values[0])
+            if self._columns is None:
+                raise SerializationError(
+                    f"Parquet needs column names, but {short_repr(values[0])} has none; write dicts or named Rows, or "
+                    "give BulkWriters.parquet a schema"
+                )
+        self._rows += [_fields(value, self._columns) for value in values]
+        if len(self._rows) >= _PARQUET_BUFFER_ROWS:
+            self._write_rows()
+
+    def finish(self) -> None:
+        self._write_rows()
+        if self._writer is not None:
+            self._writer.close()
+
+    def _write_rows(self) -> None:
+        if not self._rows:
+            return
+        import pyarrow
+        import pyarrow.parquet as parquet
+
+        names = list(self._columns or ())
+        columns = [list(column) for column in zip(*self._rows, strict=True)]
+        try:
+            table = pyarrow.table(dict(zip(names, columns, strict=True)), schema=self._schema)
+            if self._writer is None:
+                self._schema = table.schema
+                self._writer = parquet.ParquetWriter(self._file, self._schema, compression=self._compression)
+            self._writer.write_table(table)
+        except (pyarrow.ArrowException, TypeError, ValueError) as error:
+            raise SerializationError(
+                f"records do not fit into one Parquet file: {error}; give BulkWriters.parquet a schema that fits all "
+                f"of them. The first of them is {short_repr(self._rows[0])}"
+            ) from error
+        self._rows = []
+
+
+def _names_of(value: Any) -> tuple[str, ...] | None:
+    if isinstance(value, Mapping):
+        return tuple(value)
+    if isinstance(value, Row):
+        names = value.get_field_names()
+        return tuple(names) if names else None
+    return getattr(value, "_fields", None)  # a NamedTuple
+
+
+def _fields(value: Any, columns: tuple[str, ...] | None) -> Sequence[Any]:
+    """The values of one record in the order of `columns`."""
+    if isinstance(value, Mapping):
+        if columns is None or len(value) != len(columns) or any(column not in value for column in columns):
+            raise SerializationError(f"record {short_repr(value)} does not have the columns {list(columns or ())}")
+        return [value[column] for column in columns]
+    if isinstance(value, Row) and columns is not None and value.get_field_names():
+        value = _fields(value.as_dict(), columns)
+    if isinstance(value, (str, bytes)) or not isinstance(value, (Row, Sequence)):
+        value = (value,)
+    fields = list(value)
+    if columns is not None and len(fields) != len(columns):
+        raise SerializationError(f"record {short_repr(value)} does not have the columns {list(columns)}")
+    return fields

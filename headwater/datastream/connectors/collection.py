@@ -1,0 +1,113 @@
+"""A Python collection as a bounded source."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import cloudpickle
+
+from headwater.common.connector import Source, Split, SplitReader
+from headwater.common.errors import ConfigurationError, SerializationError, short_repr
+
+__all__ = ["CollectionSource"]
+
+_SPLIT_ID = "collection"
+
+
+@dataclass(frozen=True)
+class _Slice:
+    """The records that one epoch may read, as the driver hands them to the task."""
+
+    start: int
+    total: int
+    records: bytes
+
+
+class CollectionSource(Source):
+    """The items of a collection, in order, in one split.
+
+    The items stay in the driver. A task gets the ones that its epoch may read: `plan_read` puts them into the split's
+    payload. So a collection of a million items is shipped once in all, not once per epoch.
+    """
+
+    def __init__(self, items: Iterable[Any], type_info: Any = None) -> None:
+        # A copy: what the program does to its list afterwards must not change a job that may have to replay.
+        self._items: list[Any] | None = list(items)
+        self.type_info = type_info
+
+    def __len__(self) -> int:
+        return len(self._here())
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_items": None}
+
+    def discover_splits(self, parallelism: int, known: frozenset[str]) -> list[Split]:
+        return [] if _SPLIT_ID in known else [Split(_SPLIT_ID, None)]
+
+    def plan_read(self, split: Split, position: Any | None, budget: int) -> Split:
+        """The split as a task should get it, to read at most `budget` records from `position`. Runs in the driver."""
+        items = self._here()
+        start = 0 if position is None else position
+        if start > len(items):
+            raise ConfigurationError(
+                f"the collection now has {len(items)} items, but {start} of them were read before the restart; start "
+                "the job with the same collection, or on a fresh checkpoint directory"
+            )
+        records = items[start : start + budget]
+        return Split(split.split_id, _Slice(start, len(items), _pickle(records, start)))
+
+    def open_reader(self, split: Split, position: Any | None) -> SplitReader:
+        start = 0 if position is None else position
+        if split.payload is None:
+            items = self._here()
+            return _SliceReader(items[start:], start, len(items))
+        part: _Slice = split.payload
+        records = pickle.loads(part.records)
+        return _SliceReader(records[start - part.start :], start, part.total)
+
+    def _here(self) -> list[Any]:
+        if self._items is None:
+            raise ConfigurationError(
+                "the items of a from_collection source are only in the driver; a task reads what plan_read gave it"
+            )
+        return self._items
+
+
+class _SliceReader(SplitReader):
+    """Reads records from a list. The position is the index of the next item in the whole collection."""
+
+    def __init__(self, records: list[Any], position: int, total: int) -> None:
+        self._records = records
+        self._next = 0
+        self._position = position
+        self._total = total
+
+    def read_batch(self, max_records: int) -> list[Any] | None:
+        batch = self._records[self._next : self._next + max_records]
+        self._next += len(batch)
+        self._position += len(batch)
+        if not batch and self._position >= self._total:
+            return None
+        return batch
+
+    def position(self) -> int:
+        return self._position
+
+
+def _pickle(records: list[Any], start: int) -> bytes:
+    try:
+        # By value where classes are of the main program: a task has another __main__.
+        return bytes(cloudpickle.dumps(records, protocol=5))
+    except Exception:
+        for index, record in enumerate(records, start):
+            try:
+                cloudpickle.dumps(record)
+            except Exception as error:
+                raise SerializationError(
+                    f"item {index} of the collection cannot be pickled: {short_repr(record)}: {error}; put what it "
+                    "needs into plain values, and open connections or files in a function's open()"
+                ) from error
+        raise

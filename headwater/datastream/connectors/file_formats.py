@@ -1,0 +1,127 @@
+"""What is in a file: settings that know how to open a reader."""
+
+from __future__ import annotations
+
+import codecs
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from headwater.common.connector import SplitReader
+from headwater.common.errors import ConfigurationError
+from headwater.datastream.connectors.file_access import FileSplit
+from headwater.datastream.connectors.parquet_reader import ParquetReader
+from headwater.datastream.connectors.record_readers import BadRecordPolicy, CsvReader, JsonLinesReader, TextLineReader
+
+__all__ = ["BulkFormat", "StreamFormat"]
+
+
+class FileFormat(ABC):
+    """Opens readers for one kind of file content. Pickled to the tasks."""
+
+    @abstractmethod
+    def open(self, split: FileSplit, position: Any | None, policy: BadRecordPolicy) -> SplitReader:
+        """A reader of `split` that goes on at `position` (None: from its start)."""
+
+
+class StreamFormat(FileFormat):
+    """Formats read record by record from a stream of bytes; compressed files are recognised by their suffix."""
+
+    @staticmethod
+    def text_line_format(charset_name: str = "UTF-8") -> StreamFormat:
+        """Each line is a str without its line end."""
+        return _TextLines(_ascii_compatible(charset_name))
+
+    @staticmethod
+    def json_lines_format() -> StreamFormat:
+        """Each line is a JSON value: dict, list, str, number, bool or None."""
+        return _JsonLines()
+
+    @staticmethod
+    def csv_format(
+        header: bool = True,
+        columns: Sequence[str] | None = None,
+        delimiter: str = ",",
+        quote_character: str = '"',
+        charset_name: str = "UTF-8",
+        converters: Mapping[str, Callable[[str], Any]] | None = None,
+    ) -> StreamFormat:
+        """Each record is a dict by column name; a tuple of str where there are no names.
+
+        :param header: the first record of each file names the columns (and is skipped where `columns` are given).
+        :param converters: {column: function from str}, for example {"amount": float}; what it raises makes the record a
+            bad one.
+        """
+        for name, value in (("delimiter", delimiter), ("quote_character", quote_character)):
+            if not isinstance(value, str) or len(value) != 1:
+                raise ConfigurationError(f"csv_format: {name} is {value!r}; expected one character")
+        dialect = {"delimiter": delimiter, "quotechar": quote_character}
+        names = None if columns is None else tuple(columns)
+        return _Csv(header, names, dialect, _ascii_compatible(charset_name), dict(converters or {}))
+
+
+class BulkFormat(FileFormat):
+    """Formats read in blocks of records."""
+
+    @staticmethod
+    def parquet_format(columns: Sequence[str] | None = None) -> BulkFormat:
+        """Each row is a dict of `columns` (all of them if None)."""
+        return _Parquet(None if columns is None else tuple(columns))
+
+
+@dataclass(frozen=True)
+class _TextLines(StreamFormat):
+    charset: str
+
+    def open(self, split: FileSplit, position: Any | None, policy: BadRecordPolicy) -> SplitReader:
+        return TextLineReader(split, position, policy, self.charset)
+
+
+@dataclass(frozen=True)
+class _JsonLines(StreamFormat):
+    def open(self, split: FileSplit, position: Any | None, policy: BadRecordPolicy) -> SplitReader:
+        return JsonLinesReader(split, position, policy)
+
+
+@dataclass(frozen=True)
+class _Csv(StreamFormat):
+    header: bool
+    columns: tuple[str, ...] | None
+    dialect: dict[str, Any]
+    charset: str
+    converters: dict[str, Callable[[str], Any]] = field(default_factory=dict)
+
+    def open(self, split: FileSplit, position: Any | None, policy: BadRecordPolicy) -> SplitReader:
+        return CsvReader(
+            split,
+            position,
+            policy,
+            charset=self.charset,
+            dialect=self.dialect,
+            header=self.header,
+            columns=self.columns,
+            converters=self.converters,
+        )
+
+
+@dataclass(frozen=True)
+class _Parquet(BulkFormat):
+    columns: tuple[str, ...] | None
+
+    def open(self, split: FileSplit, position: Any | None, policy: BadRecordPolicy) -> SplitReader:
+        return ParquetReader(split, position, self.columns)
+
+
+def _ascii_compatible(charset: str) -> str:
+    """The charset's own name, if a line feed in it is one byte: positions are byte offsets between lines."""
+    try:
+        name = codecs.lookup(charset).name
+        if name == "utf-8-sig":
+            return "utf-8"  # a byte order mark is left out anyway
+        one_byte_line_feed = "a\n".encode(name) == b"a\n"
+    except (LookupError, TypeError):
+        raise ConfigurationError(f"charset {charset!r} is unknown; expected a name such as 'UTF-8'") from None
+    if not one_byte_line_feed:
+        raise ConfigurationError(f"charset {charset!r} cannot be read by lines; convert the files to UTF-8 first")
+    return name

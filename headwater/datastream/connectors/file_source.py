@@ -1,0 +1,95 @@
+"""Files as a source: once, or a directory watched for new ones."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from headwater.common.connector import Source, Split, SplitReader
+from headwater.common.errors import ConfigurationError
+from headwater.common.time import DurationLike, to_millis
+from headwater.datastream.connectors.file_access import FileSplit, find_files
+from headwater.datastream.connectors.file_formats import BulkFormat, FileFormat, StreamFormat
+from headwater.datastream.connectors.record_readers import BadRecordPolicy
+
+__all__ = ["FileSource", "FileSourceBuilder"]
+
+
+class FileSource(Source):
+    """Reads files, directories (with all below them) and glob patterns. Every file is one split and is read once.
+
+    A file counts as long as it is when it is found, so files should appear whole: written under a hidden name
+    (`.name`, `name.tmp`) and renamed. What is appended to a file later is not read.
+
+    Built by `FileSource.for_record_stream_format(StreamFormat.text_line_format(), path).build()`.
+    """
+
+    def __init__(
+        self,
+        file_format: FileFormat,
+        paths: tuple[str, ...],
+        discovery_interval_ms: int | None = None,
+        bad_record_policy: BadRecordPolicy = BadRecordPolicy.FAIL,
+    ) -> None:
+        self.file_format = file_format
+        self.paths = paths
+        self.discovery_interval_ms = discovery_interval_ms
+        self.bounded = discovery_interval_ms is None
+        self.bad_record_policy = bad_record_policy
+
+    @staticmethod
+    def for_record_stream_format(stream_format: StreamFormat, *paths: str) -> FileSourceBuilder:
+        return FileSourceBuilder(stream_format, paths)
+
+    @staticmethod
+    def for_bulk_file_format(bulk_format: BulkFormat, *paths: str) -> FileSourceBuilder:
+        return FileSourceBuilder(bulk_format, paths)
+
+    def discover_splits(self, parallelism: int, known: frozenset[str]) -> list[Split]:
+        if self.bounded and known:
+            return []  # the set of files was fixed when the job first started
+        found: dict[str, FileSplit] = {}
+        for path in self.paths:
+            for file in find_files(path, must_exist=self.bounded):
+                found.setdefault(file.path, file)
+        return [Split(path, found[path]) for path in sorted(found.keys() - known)]
+
+    def open_reader(self, split: Split, position: Any | None) -> SplitReader:
+        return self.file_format.open(split.payload, position, self.bad_record_policy)
+
+    def __repr__(self) -> str:
+        return f"FileSource({', '.join(self.paths)})"
+
+
+class FileSourceBuilder:
+    """Settings of a `FileSource`. Bounded unless told otherwise."""
+
+    def __init__(self, file_format: FileFormat, paths: tuple[str, ...]) -> None:
+        if not isinstance(file_format, FileFormat):
+            raise ConfigurationError(
+                f"FileSource got the format {file_format!r}; expected StreamFormat.text_line_format() or another one "
+                "of StreamFormat or BulkFormat"
+            )
+        if not paths or not all(isinstance(path, str) and path for path in paths):
+            raise ConfigurationError(f"FileSource got the paths {list(paths)}; expected at least one path")
+        self._format = file_format
+        self._paths = paths
+        self._interval_ms: int | None = None
+        self._policy = BadRecordPolicy.FAIL
+
+    def monitor_continuously(self, discovery_interval: DurationLike) -> FileSourceBuilder:
+        """Go on for ever, and look for new files that often."""
+        self._interval_ms = to_millis(discovery_interval, "discovery_interval", minimum=1)
+        return self
+
+    def process_static_file_set(self) -> FileSourceBuilder:
+        """Read the files that are there when the job first starts, and end. The default."""
+        self._interval_ms = None
+        return self
+
+    def set_bad_record_policy(self, policy: BadRecordPolicy | str) -> FileSourceBuilder:
+        """'fail' (the default) names the file, the line and the text; 'skip' counts `bad_records_skipped`."""
+        self._policy = BadRecordPolicy.of(policy)
+        return self
+
+    def build(self) -> FileSource:
+        return FileSource(self._format, self._paths, self._interval_ms, self._policy)

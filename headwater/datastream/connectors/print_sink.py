@@ -1,0 +1,91 @@
+"""Records as lines on standard output or standard error."""
+
+from __future__ import annotations
+
+import sys
+import uuid
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from headwater.common.connector import Committer, Sink, SinkWriter, WriterContext
+from headwater.common.string_form import string_form_for
+from headwater.common.type_information import TypeInformation
+
+__all__ = ["PrintSink"]
+
+
+@dataclass(frozen=True)
+class _PrintedLines:
+    """Committable: what one partition prints for one epoch."""
+
+    epoch: int
+    partition: int
+    token: str
+    """Unique: tells a repeated commit from a second writer of the same partition."""
+    text: str
+
+
+class PrintSink(Sink):
+    """Prints every record in the driver's terminal, in the form in which PyFlink shows it for the declared type.
+
+    A line has the prefix `2> ` (the partition, from 1) when the sink's parallelism is above 1, with an identifier
+    `identifier:2> ` or `identifier> `. Lines appear when their epoch is complete. After a crash of the driver between
+    printing and the next epoch the last epoch's lines are printed once more: a terminal cannot be asked what it shows.
+    """
+
+    def __init__(self, identifier: str = "", stderr: bool = False, type_info: TypeInformation | None = None) -> None:
+        self.identifier = identifier
+        self.stderr = stderr
+        self.type_info = type_info
+
+    def create_writer(self, context: WriterContext) -> SinkWriter:
+        return _PrintWriter(context, self._prefix(context), string_form_for(self.type_info))
+
+    def create_committer(self) -> Committer:
+        return _PrintCommitter(self.stderr)
+
+    def _prefix(self, context: WriterContext) -> str:
+        subtask = str(context.partition + 1) if context.parallelism > 1 else ""
+        label = ":".join(part for part in (self.identifier, subtask) if part)
+        return f"{label}> " if label else ""
+
+
+class _PrintWriter(SinkWriter):
+    def __init__(self, context: WriterContext, prefix: str, to_text: Callable[[Any], str]) -> None:
+        self._context = context
+        self._to_text = to_text
+        self._prefix = prefix
+        self._lines: list[str] = []
+
+    def write_batch(self, values: Sequence[Any], timestamps: Sequence[int | None] | None) -> None:
+        prefix, to_text = self._prefix, self._to_text
+        self._lines += [f"{prefix}{to_text(value)}\n" for value in values]
+
+    def prepare_commit(self) -> list[Any]:
+        text = "".join(self._lines)
+        self._lines = []
+        context = self._context
+        return [_PrintedLines(context.epoch, context.partition, uuid.uuid4().hex, text)] if text else []
+
+    def abort(self) -> None:
+        self._lines = []
+
+
+class _PrintCommitter(Committer):
+    def __init__(self, stderr: bool) -> None:
+        self._stderr = stderr
+        self._epoch = -1
+        self._printed: set[str] = set()  # tokens of `_epoch`
+
+    def commit(self, committables: list[Any]) -> None:
+        stream = sys.stderr if self._stderr else sys.stdout  # looked up now: it may have been redirected
+        for lines in sorted(committables, key=lambda item: (item.epoch, item.partition)):
+            if lines.epoch < self._epoch:
+                continue
+            if lines.epoch > self._epoch:
+                self._epoch, self._printed = lines.epoch, set()
+            if lines.token not in self._printed:
+                stream.write(lines.text)
+                self._printed.add(lines.token)
+        stream.flush()

@@ -1,0 +1,213 @@
+"""Readers of text lines, JSON lines and CSV: from raw lines to records, with a policy for what cannot be read."""
+
+from __future__ import annotations
+
+import csv
+from abc import abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from enum import Enum
+from typing import Any
+
+import msgspec
+
+from headwater.common.connector import SplitReader
+from headwater.common.errors import ConfigurationError, SerializationError, short_repr
+from headwater.datastream.connectors.file_access import FileSplit
+from headwater.datastream.connectors.line_stream import LinePosition, LineStream
+
+
+class BadRecordPolicy(Enum):
+    """What happens to a line that is not a record of its format."""
+
+    FAIL = "fail"
+    SKIP = "skip"
+
+    @staticmethod
+    def of(policy: BadRecordPolicy | str) -> BadRecordPolicy:
+        try:
+            return BadRecordPolicy(policy)
+        except ValueError:
+            raise ConfigurationError(f"bad record policy {policy!r} is unknown; expected 'fail' or 'skip'") from None
+
+
+class LineReader(SplitReader):
+    """Base of readers whose position is a place between two lines."""
+
+    def __init__(self, split: FileSplit, position: LinePosition | None, policy: BadRecordPolicy) -> None:
+        self._lines = LineStream(split, position)
+        self._policy = policy
+        self._skipped = 0
+
+    def read_batch(self, max_records: int) -> list[Any] | None:
+        while lines := self._lines.read_lines(max_records):
+            # [] would mean "nothing now"; a batch of bad or blank lines only is no reason to stop.
+            if records := self._decode(lines):
+                return records
+        return None
+
+    def position(self) -> LinePosition:
+        return self._lines.position
+
+    def counters(self) -> dict[str, int]:
+        """Counts since the reader was opened, for the job's counters."""
+        return {"bad_records_skipped": self._skipped} if self._skipped else {}
+
+    def close(self) -> None:
+        self._lines.close()
+
+    @abstractmethod
+    def _decode(self, lines: list[bytes]) -> list[Any]:
+        """The records in `lines`, the last lines read."""
+
+    def _bad(self, line_number: int, text: Any, problem: object) -> None:
+        if self._policy is BadRecordPolicy.FAIL:
+            raise SerializationError(
+                f"file {self._lines.path}, line {line_number}: {problem}; the text is {short_repr(text)}. Correct the "
+                "file, or skip such lines with set_bad_record_policy('skip')"
+            )
+        self._skipped += 1
+
+    def _decode_one_by_one(self, lines: list[bytes], decode: Callable[[bytes], Any]) -> list[Any]:
+        """After the fast way failed: find the bad ones."""
+        records: list[Any] = []
+        first = self._lines.line - len(lines) + 1
+        for number, line in enumerate(lines, first):
+            if not line.strip() and self._skips_blank_lines:
+                continue
+            try:
+                records.append(decode(line))
+            except (UnicodeDecodeError, msgspec.DecodeError) as error:
+                self._bad(number, line.rstrip(b"\r\n"), error)
+        return records
+
+    _skips_blank_lines = False
+
+
+class TextLineReader(LineReader):
+    """Each line is a str, without its line end."""
+
+    def __init__(
+        self, split: FileSplit, position: LinePosition | None, policy: BadRecordPolicy, charset: str = "utf-8"
+    ) -> None:
+        super().__init__(split, position, policy)
+        self._charset = charset
+
+    def _decode(self, lines: list[bytes]) -> list[Any]:
+        try:
+            text = b"".join(lines).decode(self._charset)
+        except UnicodeDecodeError:
+            return self._decode_one_by_one(lines, self._decode_line)
+        records = text.split("\n")
+        if not records[-1]:
+            records.pop()
+        if "\r" in text:
+            records = [record[:-1] if record.endswith("\r") else record for record in records]
+        return records
+
+    def _decode_line(self, line: bytes) -> str:
+        return line.removesuffix(b"\n").removesuffix(b"\r").decode(self._charset)
+
+
+class JsonLinesReader(LineReader):
+    """Each line that is not blank is a JSON value."""
+
+    _skips_blank_lines = True
+
+    def __init__(self, split: FileSplit, position: LinePosition | None, policy: BadRecordPolicy) -> None:
+        super().__init__(split, position, policy)
+        self._decoder: msgspec.json.Decoder[Any] = msgspec.json.Decoder()
+
+    def _decode(self, lines: list[bytes]) -> list[Any]:
+        try:
+            records = self._decoder.decode_lines(b"".join(lines))
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            return self._decode_one_by_one(lines, self._decoder.decode)
+        if len(records) != len(lines):  # blank lines, or values that do not keep to one line each
+            return self._decode_one_by_one(lines, self._decoder.decode)
+        return records
+
+
+class CsvReader(LineReader):
+    """Each CSV record is a dict by column name, or a tuple where there are no names.
+
+    A quoted field may hold line feeds, so a record may take several lines; the position is between records.
+    """
+
+    def __init__(
+        self,
+        split: FileSplit,
+        position: LinePosition | None,
+        policy: BadRecordPolicy,
+        *,
+        charset: str,
+        dialect: Mapping[str, Any],
+        header: bool,
+        columns: Sequence[str] | None,
+        converters: Mapping[str, Callable[[str], Any]],
+    ) -> None:
+        self._charset = charset
+        self._dialect = dialect
+        self._last_line = b""
+        names = tuple(columns) if columns is not None else None
+        start = position
+        if header:
+            # The header is read again on every opening: it is one line, and keeps positions small.
+            super().__init__(split, None, BadRecordPolicy.FAIL)
+            first = next(self._new_csv_reader(), None)
+            names = names or tuple(first or ())
+            start = position or self._lines.position
+            self._lines.close()
+        super().__init__(split, start, policy)
+        self._names = names
+        self._converters = [converters.get(name) for name in names or ()] if converters else []
+        unknown = sorted(set(converters) - set(names or ()))
+        if unknown and split.size > 0:
+            raise ConfigurationError(f"CSV file {split.path} has no column {unknown[0]!r}; it has {list(names or ())}")
+        self._csv = self._new_csv_reader()
+
+    def read_batch(self, max_records: int) -> list[Any] | None:
+        records: list[Any] = []
+        while len(records) < max_records:
+            line_number = self._lines.line + 1
+            try:
+                row = next(self._csv, None)
+            except (csv.Error, UnicodeDecodeError) as error:
+                self._bad(line_number, self._last_line, error)
+                self._csv = self._new_csv_reader()
+                continue
+            if row is None:
+                break
+            if row:  # a blank line is no record
+                self._append(records, row, line_number)
+        return records or None
+
+    def _decode(self, lines: list[bytes]) -> list[Any]:
+        raise AssertionError("CSV is read record by record")
+
+    def _new_csv_reader(self) -> Iterator[list[str]]:
+        return csv.reader(self._texts(), strict=True, **self._dialect)
+
+    def _texts(self) -> Iterator[str]:
+        charset = self._charset
+        for line in self._lines.each_line():
+            self._last_line = line
+            yield line.decode(charset)
+
+    def _append(self, records: list[Any], row: list[str], line_number: int) -> None:
+        names = self._names
+        if names is None:
+            records.append(tuple(row))
+            return
+        if len(row) != len(names):
+            self._bad(line_number, row, f"{len(row)} fields where {len(names)} were expected: {list(names)}")
+            return
+        values: list[Any] = row
+        if self._converters:
+            try:
+                values = [
+                    convert(text) if convert else text for text, convert in zip(row, self._converters, strict=True)
+                ]
+            except Exception as error:
+                self._bad(line_number, row, error)
+                return
+        records.append(dict(zip(names, values, strict=True)))
