@@ -1,8 +1,8 @@
-"""Settings of checkpoints. In headwater every epoch ends with one, aligned and exactly once; there is less to choose."""
+"""Settings of checkpoints. In headwater every epoch ends with one, exactly once: there is less to choose."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeVar, cast
 
 from headwater.common.config_options import (
     CHECKPOINT_RETENTION,
@@ -17,6 +17,8 @@ from headwater.common.time import Duration, DurationLike, to_millis
 from headwater.datastream.checkpointing_mode import CheckpointingMode
 from headwater.datastream.externalized_checkpoint_retention import ExternalizedCheckpointRetention
 from headwater.datastream.no_effect import warn_no_effect
+
+T = TypeVar("T")
 
 _MAX_INT = 2**31 - 1
 
@@ -150,8 +152,8 @@ class CheckpointConfig:
     def set_alignment_timeout(self, alignment_timeout: Duration) -> CheckpointConfig:
         return self.set_aligned_checkpoint_timeout(alignment_timeout)
 
-    def _remembered(self, name: str, default: Any) -> Any:
-        return self._without_effect.get(name, default)
+    def _remembered(self, name: str, default: T) -> T:
+        return cast(T, self._without_effect.get(name, default))
 
     def _remember(self, name: str, value: Any, reason: str, harmless: Any = None) -> CheckpointConfig:
         """Keep `value` for the getter; say that it has no effect, unless it asks for what is given anyway."""

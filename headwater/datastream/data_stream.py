@@ -1,4 +1,4 @@
-"""Streams of records, and what can be done with them. Each method adds a node to the environment's graph; nothing runs."""
+"""Streams of records, and what can be done with them. Each method adds to the environment's graph; nothing runs."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ class DataStream(OperatorSettings, NotYet):
     def process(
         self, func: ProcessFunction | Callable[[Any, Any], Any], output_type: TypeInformation | None = None
     ) -> DataStream:
-        """Process each record with its context: timestamp, clocks, side outputs. A plain function gets `(value, ctx)`."""
+        """Process each record with its context: timestamp, clocks, side outputs. A plain function gets both."""
         check_function("process", func, ProcessFunction)
         function = func if _has_method(func, "process_element") else PlainProcessFunction(func)  # type: ignore[arg-type]
         return self._add("process", "PROCESS", partial(ProcessOperator, function), func, output_type)
@@ -160,9 +160,8 @@ class DataStream(OperatorSettings, NotYet):
             if stream._environment is not self._environment:
                 raise PlanError("union() of streams of two environments; build both with the same one")
             # A stream twice in one union needs a node of its own the second time, to be told apart.
-            parts.append(
-                stream.map(_same)._transformation if stream._transformation in parts else stream._transformation
-            )
+            part = stream if stream._transformation not in parts else stream.map(_same)
+            parts.append(part._transformation)
         types = {part.output_type for part in parts}
         known = types.pop() if len(types) == 1 else None
         return DataStream(
@@ -387,20 +386,21 @@ class KeyedStream(DataStream):
         factory = partial(KeyedFilterOperator, self._key_selector, func)
         return self._add("keyed filter", "Filter", factory, func, keeps_type=True, keyed=True)
 
-    def process(
+    def process(  # type: ignore[override]  # as in PyFlink: another kind of function
         self, func: KeyedProcessFunction | Callable[[Any, Any], Any], output_type: TypeInformation | None = None
     ) -> DataStream:
         """Process each record with the state and the timers of its key. A plain function gets `(value, ctx)`."""
         check_function("process", func, KeyedProcessFunction)
         function = func if _has_method(func, "process_element") else PlainKeyedProcessFunction(func)  # type: ignore[arg-type]
-        has_timers = getattr(type(function), "on_timer", None) is not KeyedProcessFunction.on_timer
+        no_timers = KeyedProcessFunction.on_timer
+        has_timers = getattr(type(function), "on_timer", no_timers) is not no_timers
         factory = partial(KeyedProcessOperator, self._key_selector, function)
         return self._add(
             "keyed process", "KEYED PROCESS", factory, func, output_type, keyed=True, needs_ticks=has_timers
         )
 
     def reduce(self, func: Callable[[Any, Any], Any] | ReduceFunction) -> DataStream:
-        """Combine the records of each key; emit the value so far for each record (in BATCH mode: the last, at the end)."""
+        """Combine the records of each key; emit the value so far for each (in BATCH mode: the last, at the end)."""
         check_function("reduce", func, ReduceFunction)
         check_no_generator("reduce", func)
         factory = partial(KeyedReduceOperator, self._key_selector, func)

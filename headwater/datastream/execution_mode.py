@@ -6,7 +6,7 @@ from enum import Enum
 
 
 class RuntimeExecutionMode(Enum):
-    """STREAMING: results as they come, checkpoints. BATCH: final results at the end. AUTOMATIC: BATCH if all sources end."""
+    """STREAMING: results as they come. BATCH: final results, at the end. AUTOMATIC: BATCH if all sources end."""
 
     STREAMING = 0
     BATCH = 1

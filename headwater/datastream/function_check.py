@@ -1,4 +1,4 @@
-"""Is this argument a function of the right kind? Asked when a method is called, so that the error points at the line."""
+"""Is this argument a function of the right kind? Asked when a method is called: the error points at the line."""
 
 from __future__ import annotations
 
@@ -8,9 +8,17 @@ from typing import Any
 from headwater.common.errors import TypeMismatchError, short_repr
 from headwater.operators.functions import Function
 
+_METHOD_FOR = {
+    "FilterFunction": "filter",
+    "FlatMapFunction": "flat_map",
+    "MapFunction": "map",
+    "ReduceFunction": "reduce",
+    "SinkFunction": "add_sink",
+}
+
 
 def check_function(method: str, function: Any, function_class: type[Function]) -> None:
-    """Raise unless `function` can be given to `method`: a `function_class`, an object with its method, or a callable."""
+    """Raise unless `function` can be given to `method`: a `function_class`, or what looks like one, or a callable."""
     expected = f"{method}() expects a function or {_article(function_class.__name__)}"
     if isinstance(function, type):
         raise TypeMismatchError(
@@ -22,7 +30,7 @@ def check_function(method: str, function: Any, function_class: type[Function]) -
         raise TypeMismatchError(f"{expected}, found {_article(_kind(function))}{_hint(method, function)}")
     if inspect.iscoroutinefunction(function):
         raise TypeMismatchError(f"{expected}, found a coroutine function, which nobody would await")
-    (wanted,) = function_class.__abstractmethods__  # type: ignore[attr-defined]
+    (wanted,) = function_class.__abstractmethods__
     if not callable(function) and not callable(getattr(function, wanted, None)):
         raise TypeMismatchError(f"{expected}, found {short_repr(function)}")
 
@@ -45,13 +53,7 @@ def _hint(method: str, function: Function) -> str:
         return "; call key_by(...) first"
     if method == "process" and kind == "ProcessFunction":
         return "; a keyed stream takes a KeyedProcessFunction"
-    methods = {
-        "MapFunction": "map",
-        "FlatMapFunction": "flat_map",
-        "FilterFunction": "filter",
-        "ReduceFunction": "reduce",
-    }
-    return f"; did you mean {methods[kind]}()?" if kind in methods else ""
+    return f"; did you mean {_METHOD_FOR[kind]}()?" if kind in _METHOD_FOR else ""
 
 
 def _article(noun: str) -> str:

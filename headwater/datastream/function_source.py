@@ -34,24 +34,24 @@ class FunctionSource(Source):
     def __init__(self, produce: Callable[[], Iterable[Any]], bounded: bool = True) -> None:
         self.produce = produce
         self.bounded = bounded
-        self._forget()
+        self._records: Iterator[Any] | None = None
+        self._kept: list[Any] = []
+        self._kept_from = 0
 
     def __getstate__(self) -> dict[str, Any]:
         return {"produce": self.produce, "bounded": self.bounded}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        self._forget()
+        self.__init__(**state)  # type: ignore[misc]
 
     def discover_splits(self, parallelism: int, known: frozenset[str]) -> list[Split]:
         return [] if "function" in known else [Split("function", None)]
 
     def plan_read(self, split: Split, position: Any | None, budget: int) -> Split:
-        """The split with up to `budget` records from `position` on. Asked again for an epoch's retry, it gives the same."""
+        """The split with up to `budget` records from `position` on; the same ones if an epoch is retried."""
         start = 0 if position is None else position
         if self._records is None or start < self._kept_from:
-            self._forget()
-            self._records = _iterate(self.produce)
+            self._records, self._kept, self._kept_from = _iterate(self.produce), [], 0
         missing = start + budget - self._kept_from - len(self._kept)
         self._kept += itertools.islice(self._records, max(missing, 0))
         # Whoever asks for `start` has what came before it in a checkpoint.
@@ -66,11 +66,6 @@ class FunctionSource(Source):
             records = iter(cloudpickle.loads(split.payload.records)[start - split.payload.start :])
             return _FunctionReader(records, start, split.payload.ended)
         return _FunctionReader(itertools.islice(_iterate(self.produce), start, None), start, True)
-
-    def _forget(self) -> None:
-        self._records: Iterator[Any] | None = None
-        self._kept: list[Any] = []
-        self._kept_from = 0
 
 
 class _FunctionReader(SplitReader):

@@ -8,7 +8,7 @@ _said: set[str] = set()
 
 
 class NoEffectWarning(UserWarning):
-    """A setting was accepted and changes nothing. The text says why, and what to use instead where there is something."""
+    """A setting was accepted and changes nothing. The text says why, and what to use instead."""
 
 
 def warn_no_effect(setting: str, reason: str) -> None:

@@ -28,7 +28,7 @@ class OperatorSettings(ABC):
         return self
 
     def uid(self, uid: str) -> Self:
-        """Set the identity of the operator's state: found again under it when the job was changed. Unique in the job."""
+        """Set the identity of the operator's state, by which a changed job finds it again. Unique in the job."""
         self._settings_of("uid").uid = _text("uid", uid)
         return self
 
@@ -68,7 +68,7 @@ class OperatorSettings(ABC):
         return self
 
     def start_new_chain(self) -> Self:
-        """Do not call this operator directly from the one before: records go through a shuffle, to a stage of their own."""
+        """Do not call this operator directly from the one before: records go through a shuffle to a new stage."""
         self._chain("start_new_chain", ChainingStrategy.HEAD)
         return self
 

@@ -15,7 +15,7 @@ class PlainProcessFunction(ProcessFunction):
 
     def __init__(self, function: Process) -> None:
         # An attribute of the instance hides the method below: the operator then calls the function itself.
-        self.process_element = function  # type: ignore[method-assign]
+        self.process_element = function  # type: ignore[method-assign,assignment]
 
     def process_element(self, value: Any, ctx: ProcessFunction.Context) -> Iterable[Any] | None:
         raise AssertionError("hidden by the attribute")
@@ -25,7 +25,7 @@ class PlainKeyedProcessFunction(KeyedProcessFunction):
     """`function(value, ctx)` as a KeyedProcessFunction without timers."""
 
     def __init__(self, function: Process) -> None:
-        self.process_element = function  # type: ignore[method-assign]
+        self.process_element = function  # type: ignore[method-assign,assignment]
 
     def process_element(self, value: Any, ctx: KeyedProcessFunction.Context) -> Iterable[Any] | None:
         raise AssertionError("hidden by the attribute")

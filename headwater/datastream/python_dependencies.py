@@ -34,7 +34,7 @@ class PythonDependencies:
         self._configuration.set(PYTHON_REQUIREMENTS, _existing("set_python_requirements", requirements_file_path))
 
     def add_python_archive(self, archive_path: str, target_dir: str | None = None) -> None:
-        """Have a zip or tar unpacked in the working directory of the functions, as `target_dir` or under its own name."""
+        """Have an archive unpacked where functions run, as directory `target_dir` or under its own name."""
         archive = _existing("add_python_archive", archive_path)
         self._append("spark.archives", archive if target_dir is None else f"{archive}#{target_dir}")
 

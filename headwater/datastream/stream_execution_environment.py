@@ -77,7 +77,7 @@ class StreamExecutionEnvironment(PythonDependencies, NotYet):
 
     @staticmethod
     def get_execution_environment(configuration: Configuration | None = None) -> StreamExecutionEnvironment:
-        """A new environment. What `configuration` does not set comes from the environment variables, then the defaults."""
+        """A new environment. What `configuration` leaves open comes from environment variables, then the defaults."""
         return StreamExecutionEnvironment(configuration)
 
     # --- settings -----------------------------------------------------------------------------------------------
@@ -113,7 +113,7 @@ class StreamExecutionEnvironment(PythonDependencies, NotYet):
         return self
 
     def disable_operator_chaining(self) -> StreamExecutionEnvironment:
-        """Give every operator a stage of its own. Slow: each step goes through a shuffle. For finding a slow operator."""
+        """Give every operator a stage of its own. Slow: each step is a shuffle. Helps to find a slow operator."""
         self._chaining = False
         return self
 
@@ -205,7 +205,7 @@ class StreamExecutionEnvironment(PythonDependencies, NotYet):
         source_name: str = "Custom Source",
         type_info: TypeInformation | None = None,
     ) -> DataStream:
-        """The records of a Source, or what a function yields. The function must yield the same when it is called again."""
+        """The records of a Source, or what a function yields; called again, it must yield the same."""
         if isinstance(source_func, Source):
             return self._add_source(source_func, source_name, type_info)
         produce = getattr(source_func, "run", source_func)
@@ -215,7 +215,8 @@ class StreamExecutionEnvironment(PythonDependencies, NotYet):
                 f"add_source() expects a SourceFunction, a Source, or a function that yields records, "
                 f"found {short_repr(source_func)}{hint}"
             )
-        return self._add_source(FunctionSource(produce), source_name, type_info, parallelism=1)
+        source = FunctionSource(produce, bounded=getattr(source_func, "bounded", True))
+        return self._add_source(source, source_name, type_info, parallelism=1)
 
     def from_sequence(self, start: int, end: int) -> DataStream:
         """The whole numbers from `start` to `end`, both included."""

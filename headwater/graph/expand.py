@@ -1,4 +1,4 @@
-"""From the transformations that the API built to nodes and edges: virtual nodes dissolve into the edges they describe."""
+"""From the transformations that the API built to nodes and edges: virtual nodes dissolve into edges."""
 
 from __future__ import annotations
 

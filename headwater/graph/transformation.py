@@ -1,8 +1,8 @@
 """The logical graph: what the API builds while a program is typed.
 
-Nodes are mutable until the job is planned, because `name()`, `uid()` and `set_parallelism()` come after the node was made.
-Sources and operators are *physical*: they become part of the plan. Partitionings, unions and side outputs are *virtual*:
-they only say how records reach the next operator, and the planner turns them into edges.
+Nodes are mutable until the job is planned, because `name()`, `uid()` and `set_parallelism()` come after the node was
+made. Sources and operators are *physical*: they become part of the plan. Partitionings, unions and side outputs are
+*virtual*: they only say how records reach the next operator, and the planner turns them into edges.
 """
 
 from __future__ import annotations
