@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 from headwater.common.output_tag import OutputTag
@@ -29,17 +29,17 @@ class Book(NamedTuple):
     """What was counted for one card. Bit r of `seen` is set if the card's payment number r was among it."""
 
     card: int
-    count: int
+    payments: int
     cents: int
     seen: int
 
     def line(self) -> str:
-        return f"{self.card},{self.count},{self.cents},{self.seen:x}"
+        return f"{self.card},{self.payments},{self.cents},{self.seen:x}"
 
 
 def parse_book(line: str) -> Book:
-    card, count, cents, seen = line.split(",")
-    return Book(int(card), int(count), int(cents), int(seen, 16))
+    card, payments, cents, seen = line.split(",")
+    return Book(int(card), int(payments), int(cents), int(seen, 16))
 
 
 class CardWatch(KeyedProcessFunction):
@@ -53,10 +53,10 @@ class CardWatch(KeyedProcessFunction):
         self.closing_ms = closing_ms
 
     def open(self, runtime_context: RuntimeContext) -> None:
-        self.book = runtime_context.get_state(ValueStateDescriptor("book"))  # (count, cents, seen)
+        self.book = runtime_context.get_state(ValueStateDescriptor("book"))  # (payments, cents, seen)
         self.recent = runtime_context.get_state(ValueStateDescriptor("recent"))  # ((time_ms, cents), ...)
 
-    def process_element(self, value: Payment, ctx: KeyedProcessFunction.Context) -> Iterator[Any]:
+    def process_element(self, value: Payment, ctx: KeyedProcessFunction.Context) -> Iterable[Any]:
         card, round_number, cents, time_ms = value
         book = self.book.value()
         if book is None:
@@ -74,7 +74,8 @@ class CardWatch(KeyedProcessFunction):
 
     def on_timer(self, timestamp: int, ctx: KeyedProcessFunction.OnTimerContext) -> Iterator[Any]:
         if timestamp == self.closing_ms:
-            yield BOOKS, Book(ctx.get_current_key(), *self.book.value()).line()
+            payments, cents, seen = self.book.value() or (0, 0, 0)
+            yield BOOKS, Book(ctx.get_current_key(), payments, cents, seen).line()
             return
         kept = tuple(each for each in self.recent.value() or () if _useful_until_ms(*each) > timestamp)
         if kept:

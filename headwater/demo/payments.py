@@ -7,6 +7,7 @@ were counted.
 
 from __future__ import annotations
 
+from functools import cache
 from typing import NamedTuple
 
 CARDS = 40_000
@@ -39,6 +40,7 @@ def mix(number: int) -> int:
     return bits ^ bits >> 31
 
 
+@cache
 def step_of_round(round_number: int) -> int:
     """By how much the card number grows from one payment to the next; shares no factor with CARDS (2^6 x 5^4)."""
     return mix(round_number) % (CARDS // 10) * 10 + 3

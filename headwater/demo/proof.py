@@ -43,7 +43,7 @@ def judge(count: int, books: Iterable[Book], alert_lines: Iterable[str]) -> Verd
     counted = cents = 0
     seen: defaultdict[int, int] = defaultdict(int)  # {card: bits of its payments}
     for book in books:
-        counted += book.count
+        counted += book.payments
         cents += book.cents
         seen[book.card] |= book.seen
     different = sum(bits.bit_count() for bits in seen.values())

@@ -18,7 +18,7 @@ def honest() -> tuple[list[Book], list[str]]:
     for index in range(COUNT):
         card, round_number, cents, _ = payment(index)
         before = books.get(card, Book(card, 0, 0, 0))
-        books[card] = Book(card, before.count + 1, before.cents + cents, before.seen | 1 << round_number)
+        books[card] = Book(card, before.payments + 1, before.cents + cents, before.seen | 1 << round_number)
     return list(books.values()), sorted(plain_loop(COUNT)[1].elements())
 
 
@@ -31,21 +31,24 @@ def test_an_honest_job(honest: tuple[list[Book], list[str]]) -> None:
 
 def test_a_lost_payment(honest: tuple[list[Book], list[str]]) -> None:
     (first, *others), alerts = honest
-    verdict = judge(COUNT, [first._replace(count=first.count - 1, seen=first.seen & ~1), *others], alerts)
+    verdict = judge(COUNT, [first._replace(payments=first.payments - 1, seen=first.seen & ~1), *others], alerts)
     assert not verdict.holds
     assert verdict.line(1) == "81,000 in, 80,999 counted, 1 slot killed, 1 lost, 0 twice"
 
 
 def test_a_payment_counted_twice(honest: tuple[list[Book], list[str]]) -> None:
     (first, *others), alerts = honest
-    verdict = judge(COUNT, [first._replace(count=first.count + 1), *others], alerts)
+    verdict = judge(COUNT, [first._replace(payments=first.payments + 1), *others], alerts)
     assert not verdict.holds
     assert verdict.line(2) == "81,000 in, 81,001 counted, 2 slots killed, 0 lost, 1 twice"
 
 
 def test_one_lost_and_another_twice_do_not_hide_each_other(honest: tuple[list[Book], list[str]]) -> None:
     (first, second, *others), alerts = honest
-    cheated = [first._replace(count=first.count - 1, seen=first.seen & ~1), second._replace(count=second.count + 1)]
+    cheated = [
+        first._replace(payments=first.payments - 1, seen=first.seen & ~1),
+        second._replace(payments=second.payments + 1),
+    ]
     verdict = judge(COUNT, [*cheated, *others], alerts)
     assert (verdict.counted, verdict.lost, verdict.twice) == (COUNT, 1, 1)
     assert not verdict.holds
@@ -54,14 +57,14 @@ def test_one_lost_and_another_twice_do_not_hide_each_other(honest: tuple[list[Bo
 def test_a_book_written_twice(honest: tuple[list[Book], list[str]]) -> None:
     books, alerts = honest
     verdict = judge(COUNT, [*books, books[0]], alerts)
-    assert verdict.twice == books[0].count
+    assert verdict.twice == books[0].payments
     assert not verdict.holds
 
 
 def test_a_card_without_book(honest: tuple[list[Book], list[str]]) -> None:
     books, alerts = honest
     verdict = judge(COUNT, books[1:], alerts)
-    assert verdict.lost == books[0].count
+    assert verdict.lost == books[0].payments
     assert not verdict.holds
 
 
