@@ -179,7 +179,7 @@ class KeyedProcessOperator(KeyedOperator):
             backend.current_key = key
             ctx.current_timestamp = timestamp
             if event_time:
-                # State expires by this clock. It must not jump to the watermark of a backfill before earlier timers ran.
+                # State expires by this clock: it must not jump ahead of the timers that are still to run.
                 backend.watermark = max(timestamp, reached)
             try:
                 if produced := on_timer(timestamp, ctx):

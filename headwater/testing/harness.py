@@ -288,8 +288,8 @@ class OneInputOperatorHarness:
         self.context.processing_time_ms = self.clock.now_ms
         for backend in self._backends():
             backend.begin_epoch()
-            if backend is self._keyed_backend:
-                backend.watermark = self.context.watermark
+        if self._keyed_backend is not None:
+            self._keyed_backend.watermark = self.context.watermark
 
     def _backends(self) -> list[Any]:
         return [self._operator_backend] + ([] if self._keyed_backend is None else [self._keyed_backend])
