@@ -17,7 +17,7 @@ from headwater.state.heap_list import HeapListState
 from headwater.state.heap_map import HeapMapState
 from headwater.state.heap_store import ABSENT, HeapStore, KeyScope
 from headwater.state.heap_value import HeapValueState
-from headwater.state.key_groups import key_group
+from headwater.state.key_groups import by_key_group
 from headwater.state.keyed_backend import KeyedStateBackend
 from headwater.state.section import EVENT_TIMERS, KEYED, PROCESSING_TIMERS, Section
 from headwater.state.ttl import TtlPolicy, TtlState, expiring
@@ -224,16 +224,13 @@ class HeapKeyedStateBackend(KeyedStateBackend):
 
     def _by_key_group(self, keys: Iterable[Any], layout: _Layout) -> dict[int, list[Any]]:
         """{key group: keys}, in the order of the groups. Only here is a key group computed: never per record."""
-        groups: dict[int, list[Any]] = {}
-        max_parallelism = self.max_parallelism
-        for key in keys:
-            group = key_group(key[0] if layout.namespaced else key, max_parallelism)
-            members = groups.get(group)
-            if members is None:
-                groups[group] = [key]
-            else:
-                members.append(key)
-        return dict(sorted(groups.items()))
+        if not layout.namespaced:
+            return by_key_group(keys, self.max_parallelism)
+        pairs_of_key: dict[Any, list[Any]] = {}
+        for pair in keys:
+            pairs_of_key.setdefault(pair[0], []).append(pair)
+        groups = by_key_group(pairs_of_key, self.max_parallelism)
+        return {group: [pair for key in members for pair in pairs_of_key[key]] for group, members in groups.items()}
 
     def _section(self, name: str, layout: _Layout, group: int, entries: tuple[Any, ...]) -> Section:
         return Section(self.uid, KEYED, name, group, codec.encode(tuple(layout), entries, self.uid, name))

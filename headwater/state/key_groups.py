@@ -17,6 +17,7 @@ from headwater.state.stable_hash import pack_signed, stable_hash
 __all__ = [
     "MAX_PARALLELISM_LIMIT",
     "KeyRouter",
+    "by_key_group",
     "key_group",
     "key_group_range",
     "partition_of_key_group",
@@ -44,6 +45,25 @@ def key_group_range(partition: int, max_parallelism: int, parallelism: int) -> r
     start = -(-partition * max_parallelism // parallelism)
     end = -(-(partition + 1) * max_parallelism // parallelism)
     return range(start, end)
+
+
+def by_key_group(keys: Iterable[Any], max_parallelism: int) -> dict[int, list[Any]]:
+    """{key group: its keys}, in the order of the groups. For snapshots: the one place where all keys are hashed."""
+    groups: dict[int, list[Any]] = {}
+    for key in keys:
+        cls = key.__class__
+        if cls is int:
+            hashed = xxh32_intdigest(pack_signed(hash(key)))
+        elif cls is str:
+            hashed = xxh32_intdigest(key.encode("utf-8", "surrogatepass"))
+        else:
+            hashed = stable_hash(key)
+        group = hashed % max_parallelism
+        if group in groups:
+            groups[group].append(key)
+        else:
+            groups[group] = [key]
+    return dict(sorted(groups.items()))
 
 
 class KeyRouter(dict[Any, int]):

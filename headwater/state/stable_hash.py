@@ -25,7 +25,6 @@ from headwater.common.errors import InvalidKeyError, short_repr
 from headwater.common.types import Row
 
 pack_signed = struct.Struct("<q").pack
-pack_unsigned = struct.Struct("<I").pack
 
 _CURE = "return a str, number, tuple or another immutable value from the key selector"
 
@@ -67,7 +66,9 @@ def _refuse_nan(key: Any) -> None:
 
 
 def _hash_tuple(key: tuple[Any, ...]) -> int:
-    return _combine(b"(", map(stable_hash, key))
+    # `_combine(b"(", map(stable_hash, key))`, at half its cost: tuples are frequent keys.
+    parts = [(_HASHERS.get(part.__class__) or _hash_by_ancestry)(part) for part in key]
+    return xxh32_intdigest(struct.pack(f"<c{len(parts)}I", b"(", *parts))
 
 
 def _hash_frozenset(key: frozenset[Any]) -> int:
@@ -147,7 +148,8 @@ def _hash_structure(part: Any) -> int:
 
 
 def _combine(tag: bytes, hashes: Iterable[int]) -> int:
-    return xxh32_intdigest(tag + b"".join(map(pack_unsigned, hashes)))
+    parts = tuple(hashes)
+    return xxh32_intdigest(tag + struct.pack(f"<{len(parts)}I", *parts))
 
 
 _HASHERS: dict[type, Callable[[Any], int]] = {
