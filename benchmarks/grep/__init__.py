@@ -1,0 +1,1 @@
+"""Stateless map and filter over strings."""

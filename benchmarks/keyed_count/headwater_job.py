@@ -1,0 +1,64 @@
+"""headwater, checkpointing on: every epoch writes a delta of the state and a manifest before its outputs count.
+
+Measured from the first record that reaches the first Python function to the last commit. The slots start within it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from benchmarks.headwater_job import CountingSink, headwater_environment, throughput
+from benchmarks.workload import EMIT_EVERY, StampDir, arguments, key_of, report
+from headwater.common import Types, WatermarkStrategy
+from headwater.datastream import KeyedProcessFunction, MapFunction, RuntimeContext
+from headwater.datastream.connectors.number_seq import NumberSequenceSource
+from headwater.datastream.state import ValueStateDescriptor
+
+
+class WithKey(MapFunction):
+    def __init__(self, keys: int, stamps: StampDir) -> None:
+        self.keys = keys
+        self.stamps = stamps
+
+    def open(self, runtime_context: RuntimeContext) -> None:
+        self.stamps.stamp("first")
+
+    def map(self, value: int) -> tuple[int, int]:
+        return key_of(value, self.keys), value
+
+
+class CountAndSum(KeyedProcessFunction):
+    def open(self, runtime_context: RuntimeContext) -> None:
+        self.totals = runtime_context.get_state(
+            ValueStateDescriptor("totals", Types.TUPLE([Types.LONG(), Types.LONG()]))
+        )
+
+    def process_element(
+        self, value: tuple[int, int], ctx: KeyedProcessFunction.Context
+    ) -> Iterator[tuple[int, int, int]]:
+        count, total = self.totals.value() or (0, 0)
+        count += 1
+        total += value[1]
+        self.totals.update((count, total))
+        if count % EMIT_EVERY == 0:
+            yield value[0], count, total
+
+
+def main() -> None:
+    options = arguments(records=2_000_000, keys=1000, parallelism=2, epoch="2 s")
+    stamps = StampDir(options.stamps)
+    env = headwater_environment(options)
+    source = NumberSequenceSource(0, options.records - 1)
+    (
+        env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers", Types.LONG())
+        .map(WithKey(options.keys, stamps), output_type=Types.TUPLE([Types.LONG(), Types.LONG()]))
+        .key_by(lambda record: record[0], key_type=Types.LONG())
+        .process(CountAndSum(), output_type=Types.TUPLE([Types.LONG(), Types.LONG(), Types.LONG()]))
+        .sink_to(CountingSink(stamps))
+    )
+    env.execute("keyed_count")
+    report(**throughput(stamps, options.records))
+
+
+if __name__ == "__main__":
+    main()
