@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
@@ -26,8 +25,10 @@ from headwater.demo.card_watch import BOOKS, CardWatch, parse_book
 from headwater.demo.payments import Payment, end_of_day_ms, payment
 from headwater.demo.proof import Verdict, judge
 from headwater.demo.view import View, make_view
+from headwater.runtime.slot.launcher import local_host
 
 _POLL_S = 0.2
+_CANCEL_S = 30
 
 
 @dataclass(frozen=True)
@@ -93,7 +94,7 @@ def run(settings: DemoSettings, console: Console) -> bool:
             with make_view(console, settings.count) as view:
                 watched = watch(client, settings, output, view)
         except BaseException:
-            client.cancel()
+            client.cancel().result(_CANCEL_S)  # the directory goes away below; nobody may write there any more
             raise
         console.print("Comparing with a plain loop over the same payments …")
         books = [parse_book(line) for line in committed_lines(output / "books")]
@@ -173,8 +174,7 @@ def follow(watched: Watched, settings: DemoSettings, view: View) -> None:
 
 def a_local_slot(progress: Mapping[str, Any]) -> dict[str, Any] | None:
     """Some slot of this machine: another machine's pids are not ours to kill."""
-    names = {"localhost", "127.0.0.1", socket.gethostname(), socket.getfqdn()}
-    return next((slot for slot in progress["slots"] if slot["host"] in names), None)
+    return next((slot for slot in progress["slots"] if slot["host"] == local_host()), None)
 
 
 def pid_of(progress: Mapping[str, Any], stage: int, partition: int) -> int | None:
