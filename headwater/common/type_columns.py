@@ -29,7 +29,7 @@ from headwater.common.type_information import (
     TupleTypeInfo,
     TypeInformation,
 )
-from headwater.common.types import Row
+from headwater.common.types import Row, RowKind
 
 Column: TypeAlias = Callable[[list[Any]], list[Any]]
 
@@ -246,10 +246,10 @@ def _changed_fields(records: list[Any], fields: list[Column]) -> list[list[Any]]
     return checked
 
 
-def _make_row(values: Sequence[Any], names: list[str] | None, kind: Any = None) -> Row:
-    row = Row(*values)
-    if names is not None:
-        row._fields = names
-    if kind is not None:
-        row._row_kind = kind
+def _make_row(values: Sequence[Any], names: list[str] | None, kind: RowKind = RowKind.INSERT) -> Row:
+    """All rows of a column share one list of names: rows replace it, and never change it in place."""
+    row = Row.__new__(Row)
+    row._fields = names
+    row._values = list(values)
+    row._row_kind = kind
     return row

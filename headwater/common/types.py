@@ -6,8 +6,6 @@ from collections.abc import Iterator, Sequence
 from enum import Enum
 from typing import Any
 
-_NAMES_AND_KIND = ("_fields", "_from_dict", "_row_kind", "_values")
-
 
 class RowKind(Enum):
     """What a row says about a changing table."""
@@ -19,9 +17,6 @@ class RowKind(Enum):
 
     def __str__(self) -> str:
         return _SHORT_FORMS[self.value]
-
-    def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
-        return (RowKind, (self.value,))
 
 
 _SHORT_FORMS = ("+I", "-U", "+U", "-D")
@@ -37,26 +32,22 @@ class Row:
     Rows are mutable. The hash is that of the values, so a row that is a key must not change.
     """
 
-    __slots__ = _NAMES_AND_KIND
+    __slots__ = ("_fields", "_row_kind", "_values")
 
     _values: list[Any]
     _fields: list[str] | None  # None for a row without names
     _row_kind: RowKind
-    _from_dict: bool
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        set_slot = object.__setattr__
         if kwargs:
             if args:
                 raise ValueError("a Row takes either positional values or named ones, not both")
-            set_slot(self, "_fields", list(kwargs))
-            set_slot(self, "_values", list(kwargs.values()))
-            set_slot(self, "_from_dict", True)
+            self._fields = list(kwargs)
+            self._values = list(kwargs.values())
         else:
-            set_slot(self, "_fields", None)
-            set_slot(self, "_values", list(args))
-            set_slot(self, "_from_dict", False)
-        set_slot(self, "_row_kind", _INSERT)
+            self._fields = None
+            self._values = list(args)
+        self._row_kind = _INSERT
 
     @staticmethod
     def of_kind(row_kind: RowKind, *args: Any, **kwargs: Any) -> Row:
@@ -77,10 +68,10 @@ class Row:
         return self._row_kind
 
     def set_row_kind(self, row_kind: RowKind) -> None:
-        object.__setattr__(self, "_row_kind", row_kind)
+        self._row_kind = row_kind
 
     def set_field_names(self, field_names: Sequence[str]) -> None:
-        object.__setattr__(self, "_fields", list(field_names))
+        self._fields = list(field_names)
 
     def get_field_names(self) -> list[str] | None:
         """The names, or None for a row without them."""
@@ -116,28 +107,18 @@ class Row:
         return _make_row(self._values, args, self._row_kind)
 
     def __getitem__(self, item: Any) -> Any:
-        if isinstance(item, (int, slice)):
-            return self._values[item]
-        return self._values[self._position(item)]
+        return self._values[self._position(item) if type(item) is str else item]
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        if isinstance(key, (int, slice)):
-            self._values[key] = value
-        else:
-            self._values[self._position(key)] = value
+        self._values[self._position(key) if type(key) is str else key] = value
 
     def __getattr__(self, item: str) -> Any:
         # Names with an underscore are never fields: pickle and copy probe for them on half-made rows.
-        if not item.startswith("_"):
+        if item[0] != "_":
             fields = self._fields
             if fields is not None and item in fields:
                 return self._values[fields.index(item)]
         raise AttributeError(f"Row has no field or attribute {item!r}")
-
-    def __setattr__(self, key: str, value: Any) -> None:
-        if key not in _NAMES_AND_KIND:
-            raise AttributeError(f"cannot set {key!r} on a Row as an attribute; write row[{key!r}] = value")
-        object.__setattr__(self, key, value)
 
     def __contains__(self, item: Any) -> bool:
         fields = self._fields
@@ -199,11 +180,10 @@ class Row:
 
 def _make_row(fields: Sequence[str] | None, values: Sequence[Any], row_kind: RowKind = _INSERT) -> Row:
     """Module-level, so that pickles of rows stay short and readable by later versions."""
-    row = Row(*values)
-    if fields is not None:
-        object.__setattr__(row, "_fields", list(fields))
-    if row_kind is not _INSERT:
-        object.__setattr__(row, "_row_kind", row_kind)
+    row = Row.__new__(Row)
+    row._fields = None if fields is None else list(fields)
+    row._values = list(values)
+    row._row_kind = row_kind
     return row
 
 

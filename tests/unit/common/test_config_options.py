@@ -1,0 +1,133 @@
+from __future__ import annotations
+
+import logging
+import warnings
+from typing import Any
+
+import pytest
+
+from headwater.common.config_options import (
+    CHECKPOINT_DIRECTORY,
+    CHECKPOINTS_RETAINED,
+    EPOCH_DURATION,
+    OPTIONS,
+    PARALLELISM,
+    RESTART_STRATEGY,
+    STATE_DIRECTORY,
+    option_of,
+    resolve,
+    spark_settings,
+    validate,
+)
+from headwater.common.configuration import Configuration
+from headwater.common.errors import ConfigurationError
+
+
+def test_what_was_set_wins_over_the_environment_and_that_over_the_default() -> None:
+    environ = {"HEADWATER_EPOCH_DURATION": "3 s", "HEADWATER_PARALLELISM_DEFAULT": "7", "HEADWATER_MASTER": ""}
+    resolved = resolve(Configuration().set_string("headwater.epoch.duration", "2 s"), environ)
+    assert resolved.get(EPOCH_DURATION) == 2_000
+    assert resolved.get(PARALLELISM) == 7
+    assert resolved.get_string("headwater.master", "") == "local[*]"
+    assert not resolved.contains_key(CHECKPOINT_DIRECTORY.key)
+
+
+def test_resolving_does_not_change_its_argument() -> None:
+    configuration = Configuration()
+    resolve(configuration, {})
+    assert configuration == Configuration()
+
+
+def test_defaults_that_depend_on_the_machine() -> None:
+    assert resolve(Configuration(), {"XDG_STATE_HOME": "/x"}).get(STATE_DIRECTORY) == "/x/headwater"
+    assert resolve(Configuration(), {"HOME": "/h"}).get(STATE_DIRECTORY) == "/h/.local/state/headwater"
+    assert resolve(Configuration(), {}).get(PARALLELISM) >= 1
+
+
+def test_former_keys_mean_todays() -> None:
+    configuration = (
+        Configuration().set_string("state.checkpoints.dir", "/old").set_integer("state.checkpoints.num-retained", 9)
+    )
+    configuration.set(CHECKPOINTS_RETAINED, 2)
+    assert configuration.get(CHECKPOINT_DIRECTORY) == "/old"
+    resolved = resolve(configuration, {})
+    assert resolved.get(CHECKPOINT_DIRECTORY) == "/old"
+    assert resolved.get(CHECKPOINTS_RETAINED) == 2
+    assert not resolved.contains_key("state.checkpoints.dir")
+    assert option_of("restart-strategy") is RESTART_STRATEGY
+
+
+@pytest.mark.parametrize(
+    ("key", "raw", "message"),
+    [
+        ("headwater.epoch.duration", "soon", "expected a duration such as .*, found 'soon'"),
+        ("headwater.epoch.duration", 0, "expected at least 1"),
+        ("parallelism.default", "0", "expected at least 1, found '0'"),
+        ("parallelism.default", 100_000, "expected at most 32768"),
+        ("restart-strategy.type", "failure-rate", "expected one of fixed-delay, exponential-delay, none"),
+        ("execution.runtime-mode", "FAST", "expected one of STREAMING, BATCH, AUTOMATIC"),
+        ("headwater.type-check", "yes", "expected true or false"),
+        ("headwater.driver-memory", "lots", "expected a memory size"),
+        ("restart-strategy.exponential-delay.jitter-factor", 2, "expected at most 1"),
+    ],
+)
+def test_a_bad_value_names_key_value_and_what_was_expected(key: str, raw: Any, message: str) -> None:
+    with pytest.raises(ConfigurationError, match=f"{key}: {message}"):
+        validate(Configuration.from_dict({key: raw}))
+
+
+def test_a_bad_environment_variable_is_named() -> None:
+    with pytest.raises(ConfigurationError, match="environment variable HEADWATER_EPOCH_DURATION"):
+        resolve(Configuration(), {"HEADWATER_EPOCH_DURATION": "soon"})
+
+
+def test_settings_that_contradict_each_other() -> None:
+    configuration = Configuration.from_dict({"parallelism.default": 200})
+    with pytest.raises(ConfigurationError, match=r"parallelism\.default is 200, which is more than pipeline\.max-par"):
+        resolve(configuration, {})
+
+
+@pytest.mark.parametrize(
+    ("key", "message"),
+    [
+        ("headwater.epoch.duraton", "did you mean 'headwater.epoch.duration'?"),
+        ("parallelism.defualt", "did you mean 'parallelism.default'?"),
+        ("taskmanager.numberOfTaskSlots", "has no effect in headwater"),
+        ("python.fn-execution.bundle.size", "has no effect in headwater"),
+        ("zzz", "unknown setting 'zzz' is ignored"),
+    ],
+)
+def test_an_unknown_key_is_a_warning_with_the_nearest_known_one(key: str, message: str) -> None:
+    with pytest.warns(UserWarning) as caught:
+        validate(Configuration().set_string(key, "1"))
+    assert len(caught) == 1
+    assert key in str(caught[0].message)
+    assert message in str(caught[0].message)
+
+
+def test_warnings_reach_a_log_that_was_set_up(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.WARNING), pytest.warns(UserWarning):
+        validate(Configuration().set_string("zzz", "1"))
+    assert "zzz" in caplog.text
+
+
+def test_keys_of_spark_and_of_the_program_pass() -> None:
+    configuration = Configuration.from_dict(
+        {"spark.executor.memory": "2g", "pipeline.global-job-parameters.city": "Bern", "parallelism.default": 2}
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        validate(configuration)
+    assert spark_settings(configuration) == {"spark.executor.memory": "2g"}
+
+
+def test_every_option_is_documented_and_its_default_is_valid() -> None:
+    keys = [option.key for option in OPTIONS]
+    assert len(set(keys)) == len(keys)
+    variables = [option.environment_variable for option in OPTIONS]
+    assert len(set(variables)) == len(variables)
+    for option in OPTIONS:
+        assert option.description.endswith("."), option.key
+        default = option.default_value({"HOME": "/h"})
+        if default is not None:
+            assert option.parse(default) == default
