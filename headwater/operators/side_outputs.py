@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from headwater.common.errors import TypeMismatchError
 from headwater.common.output_tag import OutputTag
 from headwater.operators.base import Output
 
@@ -26,7 +27,7 @@ def emit_results(output: Output, results: list[Any], timestamps: list[int | None
     for result, timestamp in zip(results, stamps, strict=True):
         if result.__class__ is tuple and result and result[0].__class__ is OutputTag:
             if len(result) != 2:
-                raise ValueError(
+                raise TypeMismatchError(
                     f"a side output is written as `yield tag, value`; found a tuple of {len(result)} that starts with "
                     f"{result[0]!r}; put several values into one tuple: `yield tag, (a, b)`"
                 )
