@@ -1,7 +1,7 @@
 """How many records the next epoch may take in, so that it lasts about the target duration (back pressure).
 
-The model is `duration = overhead + records * cost`. The overhead is the shortest epoch seen, a little less to be safe;
-the cost follows the last epochs. A wrong overhead only slows the way to the right size: when an epoch lasts as long as
+The model is `duration = overhead + records * cost`. The overhead is where the line through the shortest and another epoch
+meets zero records; the cost follows the last epochs. A wrong overhead only slows the way to the right size: when an epoch lasts as long as
 it should, the next one gets as many records, whatever the overhead is taken to be.
 """
 
@@ -31,7 +31,8 @@ class EpochSizer:
         self._min_records = min_records
         self._max_records = max_records
         self._epochs = 0
-        self._overhead_ms: float | None = None
+        self._overhead_ms = 0.0
+        self._shortest: tuple[int, float] | None = None  # (records, duration in ms)
         self._cost_ms: float | None = None
         self._doubtful = False
         self._ceiling = float(_FIRST_RECORDS)
@@ -39,30 +40,35 @@ class EpochSizer:
     def observe(self, records: int, duration_ms: float) -> None:
         """Take note of a complete epoch. Failed attempts are not to be reported: they tell nothing about speed."""
         self._epochs += 1
-        if self._epochs == 1:
-            # The first epoch pays for starting workers and slots: a slow one says nothing, a fast one says "go on".
-            if duration_ms <= self._target_ms:
-                self._raise_ceiling(records)
-            return
-        shortest = duration_ms if self._overhead_ms is None else min(self._overhead_ms, duration_ms)
-        self._overhead_ms = shortest
+        if self._epochs == 1 and duration_ms > self._target_ms:
+            return  # it pays for starting workers and slots; a slow first epoch says nothing about the next one
+        self._learn_overhead(records, duration_ms)
         self._raise_ceiling(records)
         if records > 0:
-            self._follow(max(duration_ms - self.overhead_ms, 0.05 * duration_ms) / records)
+            self._follow(max(duration_ms - self._overhead_ms, 0.05 * duration_ms) / records)
 
     def next_budget(self) -> int:
         """Records for the next epoch, over all splits."""
         wanted = self._ceiling
         if self._cost_ms:
             # Where the overhead eats up the target, records still must flow: they get a quarter of the overhead's time.
-            room_ms = max(self._target_ms - self.overhead_ms, 0.25 * self.overhead_ms)
+            room_ms = max(self._target_ms - self._overhead_ms, 0.25 * self._overhead_ms)
             wanted = min(wanted, room_ms / self._cost_ms)
         return int(max(self._min_records, min(self._max_records, wanted)))
 
     @property
     def overhead_ms(self) -> float:
         """The part of an epoch's duration that does not depend on its size, as far as it is known."""
-        return 0.9 * (self._overhead_ms or 0.0)
+        return self._overhead_ms
+
+    def _learn_overhead(self, records: int, duration_ms: float) -> None:
+        shortest = self._shortest or (records, duration_ms)
+        small, large = sorted([shortest, (records, duration_ms)])
+        if large[0] >= 2 * small[0] and large[0] > 0 and large[1] > small[1]:
+            cost_ms = (large[1] - small[1]) / (large[0] - small[0])
+            self._overhead_ms = max(0.0, small[1] - cost_ms * small[0])
+        if duration_ms <= shortest[1]:
+            self._shortest = (records, duration_ms)
 
     def _raise_ceiling(self, records: int) -> None:
         # It sinks slowly, so that a pause of the input does not make the next burst start from nothing.

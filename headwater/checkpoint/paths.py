@@ -23,20 +23,22 @@ SnapshotKind = Literal["delta", "full"]
 
 TEMPORARY_SUFFIX: Final = ".tmp"
 
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.\-]{0,149}")
+_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_.\-]*[A-Za-z0-9_\-])?")
+_MAX_NAME = 100
+_MAX_FILE_NAME = 200  # a name, and what the layout adds to it
 _MANIFEST_NAME = re.compile(r"epoch-(\d{12})\.manifest")
 _EPOCH_IN_FILE_NAME = re.compile(r"-e(\d{12})-")
 
 
-def validate_name(name: str, what: str) -> str:
+def validate_name(name: str, what: str, max_length: int = _MAX_NAME) -> str:
     """Return `name` if it can safely be a part of a file name; otherwise raise.
 
     Names come from users (uids, attempt ids): nothing that could leave the directory or hide a file gets through.
     """
-    if not isinstance(name, str) or not _NAME.fullmatch(name) or ".." in name:
+    if not isinstance(name, str) or len(name) > max_length or not _NAME.fullmatch(name) or ".." in name:
         raise CheckpointError(
-            f"{what} {name!r} cannot be part of a file name; expected up to 150 letters, digits, '_', '-' or '.', "
-            "starting with a letter or digit and without '..'"
+            f"{what} {name!r} cannot be part of a file name; expected up to {max_length} letters, digits, '_', '-' or "
+            "'.', beginning with a letter or digit, not ending with '.', and without '..'"
         )
     return name
 
@@ -109,14 +111,14 @@ class CheckpointLayout:
 
     def snapshot(self, name: str) -> Path:
         """The file that a `SnapshotRef.name` of a manifest means."""
-        return self.snapshots / validate_name(name, "snapshot name")
+        return self.snapshots / validate_name(name, "snapshot name", _MAX_FILE_NAME)
 
     def new_split_segment(self, source_hash: str, epoch: int, attempt_id: str) -> Path:
         source, attempt = validate_name(source_hash, "source"), validate_name(attempt_id, "attempt id")
         return self.splits / f"{source}-e{_twelve_digits(epoch)}-{attempt}.ids"
 
     def split_segment(self, name: str) -> Path:
-        return self.splits / validate_name(name, "split segment name")
+        return self.splits / validate_name(name, "split segment name", _MAX_FILE_NAME)
 
 
 def temporary(path: Path) -> Path:

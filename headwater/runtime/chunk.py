@@ -1,0 +1,75 @@
+"""Frames: what travels between stages, to slots, and back to the driver.
+
+A frame is ``[4-byte header length][header][payload]``. The header is a tuple of plain values, so that relays route a
+frame without touching its payload. Frames exist only while an epoch runs and are never persisted; both ends run the
+same version of headwater and of Python, which the slot's handshake checks.
+"""
+
+from __future__ import annotations
+
+import marshal
+import pickle
+import struct
+from typing import Any, NamedTuple
+
+_LENGTH = struct.Struct("<I")
+
+TO_DRIVER = 1 << 20
+"""The destination stage of acknowledgements and errors: beyond every real stage."""
+
+
+class FrameKind:
+    """What a frame means to its receiver. Plain ints: headers are marshalled."""
+
+    DATA = 0
+    END = 1  # the channel's last frame of the epoch: its final watermark
+    ACK = 2  # a partition's or split's acknowledgement, for the driver
+    ERROR = 3  # the epoch cannot complete: for everyone downstream, and the driver
+
+
+class Header(NamedTuple):
+    """Where a frame goes and where it stands in its channel.
+
+    A channel is one producer on one edge: a source split, or one partition of an operator. `seq` counts the frames of
+    a channel within the epoch. `watermark` held before the records (DATA), or is the channel's last one (END).
+    """
+
+    kind: int
+    stage: int
+    target: int
+    edge: int
+    channel: str
+    seq: int
+    watermark: int
+    count: int = 0
+    idle: bool = False
+    ended: bool = False
+
+
+def encode_frame(header: Header, payload: bytes = b"") -> bytes:
+    """One frame as bytes."""
+    head = marshal.dumps(tuple(header))
+    return b"".join((_LENGTH.pack(len(head)), head, payload))
+
+
+def decode_header(frame: bytes) -> Header:
+    """The header alone; the payload is not looked at."""
+    (length,) = _LENGTH.unpack_from(frame)
+    return Header(*marshal.loads(memoryview(frame)[4 : 4 + length]))
+
+
+def payload_of(frame: bytes) -> memoryview:
+    """The payload's bytes, not copied."""
+    (length,) = _LENGTH.unpack_from(frame)
+    return memoryview(frame)[4 + length :]
+
+
+def encode_records(values: list[Any], timestamps: list[int | None] | None) -> bytes:
+    """The payload of a DATA frame."""
+    return pickle.dumps((values, timestamps), 5)
+
+
+def decode_records(payload: memoryview | bytes) -> tuple[list[Any], list[int | None] | None]:
+    """The records of a DATA frame."""
+    values, timestamps = pickle.loads(payload)
+    return values, timestamps

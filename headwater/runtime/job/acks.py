@@ -1,0 +1,68 @@
+"""What tasks tell the driver at the end of an epoch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from headwater.common.errors import HeadwaterError
+from headwater.runtime.slot.protocol import SlotAck, SlotAddress
+from headwater.runtime.stage_runner import EpochOutcome
+
+
+@dataclass
+class StageAck:
+    """One partition of a stage has done its part of the epoch."""
+
+    stage: int
+    partition: int
+    outcome: EpochOutcome
+    worker_pid: int
+    address: SlotAddress | None = None
+    delta: Any = None  # SnapshotRef | None
+    full: Any = None  # SnapshotRef | None
+    writing: str | None = None
+    restored: bool = False
+    processing_ms: float = 0.0
+    snapshot_ms: float = 0.0
+
+    @classmethod
+    def of_slot(cls, ack: SlotAck, worker_pid: int) -> StageAck:
+        return cls(
+            ack.stage, ack.partition, ack.outcome, worker_pid, ack.address, ack.delta, ack.full, ack.writing, ack.restored,
+            ack.processing_ms, ack.snapshot_ms,
+        )  # fmt: skip
+
+
+@dataclass
+class SplitAck:
+    """One split was read up to a new position."""
+
+    source_id: int
+    split_id: str
+    position: bytes
+    records: int
+    finished: bool
+    operator_state: bytes
+    watermarks: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass
+class SourceAck:
+    """One task of stage 0 is done: what its chained operators and sinks produced."""
+
+    index: int
+    outcome: EpochOutcome
+    worker_pid: int
+    waiting: bool = False
+    """No split of the task had as many records as it was asked for."""
+
+
+@dataclass
+class EpochFailure:
+    """The attempt cannot complete. With `error` no retry helps; otherwise the driver tries again."""
+
+    reason: str
+    error: HeadwaterError | None = None
+    retry: bool = False
+    state_lost: bool = False

@@ -1,0 +1,36 @@
+"""Makes the output of completed epochs visible."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Mapping
+
+from headwater.common.connector import Committer
+from headwater.common.errors import HeadwaterError, UserCodeError
+from headwater.graph.plan import JobPlan
+
+
+class SinkCommitters:
+    """The committers of all sinks of a job, in the driver. Made at start, so that a bad sink fails early."""
+
+    def __init__(self, plan: JobPlan) -> None:
+        self._committers: dict[str, tuple[str, Committer]] = {}
+        for stage in plan.stages:
+            for operator in stage.operators:
+                if operator.sink is not None:
+                    self._committers[operator.uid] = (operator.name, operator.sink.create_committer())
+
+    def commit(self, committables: Mapping[str, list[bytes]]) -> None:
+        """Commit what a durable manifest names. Idempotent, because committers are."""
+        for uid, items in committables.items():
+            name, committer = self._committers[uid]
+            try:
+                committer.commit([pickle.loads(item) for item in items])
+            except HeadwaterError:
+                raise
+            except Exception as error:
+                raise UserCodeError.from_exception(error, f"{name} (commit)", f"{len(items)} committables", -1) from error
+
+    def close(self) -> None:
+        for _, committer in self._committers.values():
+            committer.close()

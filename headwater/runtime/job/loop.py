@@ -1,0 +1,48 @@
+"""The epoch loop for jobs whose sources we read ourselves."""
+
+from __future__ import annotations
+
+from headwater.runtime.job.coordinator import Coordinator, JobCancelledError
+
+POLL_MS = 100
+"""How long a job waits before it asks sources again that had nothing."""
+
+
+def run_epochs(coordinator: Coordinator, epoch_ms: int, *, ticks: bool) -> None:
+    """Run epochs until the sources have ended; the last epoch carries the end of event time.
+
+    An epoch runs when there is something to read, a processing-time timer is due, or (with `ticks`) time must be seen
+    to pass. Otherwise the loop sleeps.
+    """
+    poll_ms = min(POLL_MS, epoch_ms)
+    while not coordinator.finished:
+        if coordinator.cancelled:
+            raise JobCancelledError("the job was cancelled")
+        now_ms = coordinator.stamp()
+        for source in coordinator.split_sources:
+            source.discover(now_ms)
+        batch_frames = {
+            source.spec.id: source.dataframe
+            for source in coordinator.dataframes
+            if not source.streaming and not source.exhausted
+        }
+        if coordinator.all_exhausted():
+            coordinator.run_epoch(now_ms, final=True)
+            return
+        readable = [source for source in coordinator.split_sources if source.can_read(now_ms)]
+        timer_due = coordinator.next_timer_ms is not None and coordinator.next_timer_ms <= now_ms
+        if not (readable or batch_frames or timer_due or (ticks and now_ms - coordinator.now_ms >= epoch_ms)):
+            coordinator.wait_cancelled(poll_ms / 1000)
+            continue
+        records = coordinator.run_epoch(now_ms, dataframes=batch_frames)
+        if records == 0 and not batch_frames:
+            coordinator.wait_cancelled(poll_ms / 1000)
+        elif readable and all(source.source.rate_per_second for source in readable):
+            _pace(coordinator, now_ms, epoch_ms)
+
+
+def _pace(coordinator: Coordinator, started_ms: int, epoch_ms: int) -> None:
+    """A rate-limited source gains nothing from epochs shorter than asked for: wait for the rest of the duration."""
+    left_ms = started_ms + epoch_ms - coordinator.stamp()
+    if left_ms > 0:
+        coordinator.wait_cancelled(left_ms / 1000)

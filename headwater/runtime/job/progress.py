@@ -1,0 +1,66 @@
+"""What a running job shows about itself."""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import dataclass, field
+from typing import Any
+
+from headwater.runtime.slot.protocol import SlotAddress
+
+
+@dataclass
+class JobProgress:
+    """Numbers of a run, written by the coordinator after each epoch, read by anybody."""
+
+    epoch: int = -1
+    epochs: int = 0
+    records_in: int = 0
+    records_per_second: float = 0.0
+    watermark: int | None = None
+    state_entries: int = 0
+    epoch_ms: float = 0.0
+    restarts: int = 0
+    restored_slots: int = 0
+    slots: list[SlotAddress] = field(default_factory=list)
+    counters: dict[str, int] = field(default_factory=dict)
+    last_failure: str | None = None
+
+    def __post_init__(self) -> None:
+        self._lock = threading.Lock()
+        self._window: list[tuple[float, int]] = []
+
+    def epoch_done(self, records: int) -> None:
+        """Note a completed epoch for the rate over the last five seconds."""
+        now = time.monotonic()
+        with self._lock:
+            self.records_in += records
+            self.epochs += 1
+            self._window.append((now, self.records_in))
+            while len(self._window) > 2 and now - self._window[0][0] > 5:
+                self._window.pop(0)
+            first_time, first_count = self._window[0]
+            if now > first_time:
+                self.records_per_second = (self.records_in - first_count) / (now - first_time)
+
+    def as_dict(self) -> dict[str, Any]:
+        """A copy, with plain values."""
+        with self._lock:
+            return {
+                "epoch": self.epoch,
+                "epochs": self.epochs,
+                "records_in": self.records_in,
+                "records_per_second": self.records_per_second,
+                "watermark": self.watermark,
+                "state_entries": self.state_entries,
+                "epoch_ms": self.epoch_ms,
+                "restarts": self.restarts,
+                "restored_slots": self.restored_slots,
+                "slots": [
+                    {"stage": slot.stage, "partition": slot.partition, "host": slot.host, "pid": slot.pid}
+                    for slot in self.slots
+                ],
+                "counters": dict(self.counters),
+                "last_failure": self.last_failure,
+            }

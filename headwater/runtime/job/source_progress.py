@@ -1,0 +1,240 @@
+"""Where the job's sources stand, as the driver knows it: splits, positions, budgets, event time."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from headwater.checkpoint.finished_splits import FinishedSplits
+from headwater.checkpoint.manifest import SourceRecord, SplitRecord
+from headwater.checkpoint.paths import CheckpointLayout
+from headwater.common.connector import Source, Split
+from headwater.common.errors import ConfigurationError, HeadwaterError, UserCodeError
+from headwater.common.ids import MIN_WATERMARK
+from headwater.graph.plan import SourceSpec
+from headwater.runtime.job.acks import SplitAck
+from headwater.runtime.source_task import SourceTask, SplitAssignment
+
+BURST_MS = 2_000
+"""A rate-limited source that fell behind may catch up on at most this much."""
+
+
+@dataclass
+class _SplitState:
+    split: Split
+    position: bytes | None = None
+    operator_state: bytes = b""
+    watermarks: dict[str, int] = field(default_factory=dict)
+
+
+class SplitSourceProgress:
+    """One source that is read in splits. Owned by the coordinator; not thread safe."""
+
+    def __init__(self, spec: SourceSpec, layout: CheckpointLayout | None) -> None:
+        self.spec = spec
+        self.source: Source = spec.source
+        self._layout = layout
+        self._active: dict[str, _SplitState] = {}
+        self._finished = FinishedSplits(layout, spec.uid) if layout is not None else None
+        self._finished_ids: set[str] = set()
+        self._watermarks: dict[str, int] = {}
+        self._discovered_ms: int | None = None
+        self._rate_from_ms: int | None = None
+        self._rate_emitted = 0
+        self.records = 0
+        self.last_epoch_was_dry = False
+
+    # --- facts
+
+    @property
+    def exhausted(self) -> bool:
+        """Bounded, and every split was read to its end."""
+        return self.source.bounded and self._discovered_ms is not None and not self._active
+
+    def can_read(self, now_ms: int) -> bool:
+        """Whether an epoch would find something to ask for."""
+        return bool(self._active) and self._rate_allows(now_ms) > 0
+
+    def next_discovery_ms(self) -> int | None:
+        """When to look for new splits again."""
+        interval = self.source.discovery_interval_ms
+        if interval is None or self._discovered_ms is None:
+            return None
+        return self._discovered_ms + interval
+
+    def _rate_allows(self, now_ms: int) -> int:
+        rate = self.source.rate_per_second
+        if rate is None:
+            return 1 << 62
+        if self._rate_from_ms is None:
+            self._rate_from_ms = now_ms
+        due = int((now_ms - self._rate_from_ms) * rate / 1000) - self._rate_emitted
+        most = max(1, int(rate * BURST_MS / 1000))
+        if due > most:  # fell behind: forget the rest, so that the pause is not followed by a flood
+            self._rate_emitted += due - most
+            due = most
+        return due
+
+    # --- the epoch
+
+    def discover(self, now_ms: int) -> None:
+        """Look for new splits, if it is time."""
+        due = self.next_discovery_ms()
+        if self._discovered_ms is not None and (due is None or now_ms < due):
+            return
+        known = frozenset(self._active) | (self._finished.ids() if self._finished is not None else self._finished_ids)
+        try:
+            found = self.source.discover_splits(self.spec.parallelism, known)
+        except HeadwaterError:
+            raise
+        except Exception as error:
+            raise UserCodeError.from_exception(error, self.spec.name, "discovery of splits", 0) from error
+        for split in found:
+            if split.split_id in known:
+                raise ConfigurationError(
+                    f"source '{self.spec.name}' offered split '{split.split_id}' again; ids must be unique for ever"
+                )
+            self._active[split.split_id] = _SplitState(split)
+        self._discovered_ms = now_ms
+
+    def plan(self, first_index: int, budget: int, now_ms: int, *, final: bool) -> list[SourceTask]:
+        """The tasks of this source for one epoch. There is always one: without splits it holds event time."""
+        if not self._active:
+            return [
+                SourceTask(
+                    first_index, self.spec.id, 0, marker=dict(self._watermarks), exhausted=self.exhausted, final=final
+                )
+            ]
+        budget = min(budget, self._rate_allows(now_ms))
+        share, extra = divmod(max(budget, 0), len(self._active))
+        width = min(self.spec.parallelism, len(self._active))
+        assigned: list[list[SplitAssignment]] = [[] for _ in range(width)]
+        for number, state in enumerate(self._active.values()):
+            assigned[number % width].append(self._assign(state, share + (1 if number < extra else 0)))
+        return [
+            SourceTask(first_index + subtask, self.spec.id, subtask, tuple(splits))
+            for subtask, splits in enumerate(assigned)
+        ]
+
+    def _assign(self, state: _SplitState, budget: int) -> SplitAssignment:
+        split = state.split
+        plan_read = getattr(self.source, "plan_read", None)
+        if plan_read is not None:
+            position = None if state.position is None else pickle.loads(state.position)
+            split = plan_read(split, position, budget)
+        return SplitAssignment(split, state.position, budget, state.operator_state, state.watermarks)
+
+    def apply(self, acks: Iterable[SplitAck], epoch: int, attempt_id: str) -> int:
+        """Move on to where the epoch read. Returns the number of records. Called once per completed epoch."""
+        ended: list[str] = []
+        count = 0
+        finals: list[dict[str, int]] = []
+        for ack in acks:
+            count += ack.records
+            finals.append(ack.watermarks)
+            state = self._active[ack.split_id]
+            state.position, state.operator_state, state.watermarks = ack.position, ack.operator_state, ack.watermarks
+            if ack.finished:
+                ended.append(ack.split_id)
+                del self._active[ack.split_id]
+        self._finished_ids.update(ended)
+        if self._finished is not None:
+            self._finished.add(ended, epoch, attempt_id)
+        # With splits left they speak for themselves; without, the largest final watermark stands for the source.
+        for watermarks in finals:
+            for place, watermark in watermarks.items():
+                self._watermarks[place] = max(self._watermarks.get(place, MIN_WATERMARK), watermark)
+        self.records += count
+        self._rate_emitted += count
+        self.last_epoch_was_dry = count == 0
+        return count
+
+    # --- persistence
+
+    def record(self) -> SourceRecord:
+        splits = {
+            split_id: SplitRecord(
+                pickle.dumps(state.split.payload, 5), state.position, state.operator_state, details=state.watermarks
+            )
+            for split_id, state in self._active.items()
+        }
+        record = SourceRecord(splits, exhausted=self.exhausted, details=dict(self._watermarks))
+        if self._finished is not None:
+            record.finished_splits = self._finished.record()
+        return record
+
+    def restore(self, record: SourceRecord, now_ms: int) -> None:
+        assert self._layout is not None
+        self._finished = FinishedSplits.restore(self._layout, self.spec.uid, record.finished_splits)
+        self._active = {
+            split_id: _SplitState(
+                Split(split_id, pickle.loads(split.payload)), split.position, split.operator_state, dict(split.details)
+            )
+            for split_id, split in record.splits.items()
+        }
+        self._watermarks = dict(record.details)
+        # A bounded source has been discovered for good; a watched one looks again at once.
+        self._discovered_ms = now_ms if self.source.discovery_interval_ms is None else None
+
+    def reset(self) -> None:
+        """Start over (a run without checkpoints that lost its state)."""
+        self.__init__(self.spec, self._layout)  # type: ignore[misc]
+
+
+class DataFrameProgress:
+    """A Spark DataFrame. Spark reads it and (streaming) remembers how far; only event time is kept here."""
+
+    def __init__(self, spec: SourceSpec) -> None:
+        self.spec = spec
+        self.dataframe: Any = spec.source.dataframe
+        self.streaming: bool = not spec.source.bounded
+        self._read = False
+        self._operator_state = b""
+        self._watermarks: dict[str, int] = {}
+        self.records = 0
+
+    @property
+    def exhausted(self) -> bool:
+        return not self.streaming and self._read
+
+    def state(self) -> tuple[bytes, dict[str, int]]:
+        return self._operator_state, self._watermarks
+
+    def marker(self, index: int, *, final: bool) -> SourceTask:
+        return SourceTask(
+            index, self.spec.id, 0, marker=dict(self._watermarks), exhausted=self.exhausted, final=final
+        )
+
+    def apply(self, acks: Iterable[SplitAck], *, read: bool) -> int:
+        """The partitions of a DataFrame are not the same from epoch to epoch: the slowest one speaks for all."""
+        acks = [ack for ack in acks if ack.records]
+        self._read = self._read or read
+        if acks:
+            slowest = min(acks, key=lambda ack: max(ack.watermarks.values(), default=MIN_WATERMARK))
+            self._operator_state = slowest.operator_state
+            for place, watermark in slowest.watermarks.items():
+                self._watermarks[place] = max(self._watermarks.get(place, MIN_WATERMARK), watermark)
+        count = sum(ack.records for ack in acks)
+        self.records += count
+        return count
+
+    def record(self) -> SourceRecord:
+        split = SplitRecord(b"", operator_state=self._operator_state, details=self._watermarks)
+        return SourceRecord({"dataframe": split}, exhausted=self.exhausted)
+
+    def restore(self, record: SourceRecord) -> None:
+        self._read = record.exhausted
+        split = record.splits["dataframe"]
+        self._operator_state, self._watermarks = split.operator_state, dict(split.details)
+
+    def reset(self) -> None:
+        self.__init__(self.spec)  # type: ignore[misc]
+
+
+def group_by_source(acks: Iterable[SplitAck]) -> Mapping[int, list[SplitAck]]:
+    grouped: dict[int, list[SplitAck]] = {}
+    for ack in acks:
+        grouped.setdefault(ack.source_id, []).append(ack)
+    return grouped

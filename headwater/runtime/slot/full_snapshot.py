@@ -1,0 +1,83 @@
+"""Full snapshots, written by a forked child from a frozen copy of the slot's memory while the slot works on."""
+
+from __future__ import annotations
+
+import ctypes
+import logging
+import os
+import pickle
+import select
+import signal
+from collections.abc import Callable, Sequence
+
+from headwater.checkpoint.snapshot_file import SnapshotRef
+
+log = logging.getLogger(__name__)
+
+MAX_DELTAS = 40
+"""A restore reads at most about this many deltas."""
+
+MIN_DELTA_BYTES = 1 << 20
+_PR_SET_PDEATHSIG = 1
+
+
+def full_snapshot_is_due(chain: Sequence[SnapshotRef]) -> bool:
+    """Whether deltas have piled up so that a full snapshot is worth it.
+
+    Due when the deltas since the last full one are as large as it was (so a restore reads at most twice the state, and
+    full snapshots cost at most as much as the deltas), or are too many.
+    """
+    full = sum(ref.length for ref in chain if ref.kind == "full")
+    deltas = [ref.length for ref in chain if ref.kind == "delta"]
+    return len(deltas) >= MAX_DELTAS or (len(deltas) > 4 and sum(deltas) > max(full, MIN_DELTA_BYTES))
+
+
+class FullSnapshotChild:
+    """A forked process that writes one full snapshot and reports its reference through a pipe."""
+
+    def __init__(self, name: str, pid: int, pipe: int) -> None:
+        self.name = name
+        self._pid = pid
+        self._pipe = pipe
+
+    @classmethod
+    def start(cls, name: str, write: Callable[[], SnapshotRef]) -> FullSnapshotChild:
+        """Fork. Call it between epochs on the processing thread, when state is exactly that of a committed epoch."""
+        read_end, write_end = os.pipe()
+        pid = os.fork()
+        if pid == 0:
+            status = 1
+            try:
+                ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+                os.nice(5)
+                os.close(read_end)
+                os.write(write_end, pickle.dumps(write()))
+                status = 0
+            except BaseException:
+                log.warning("writing a full snapshot failed; deltas go on", exc_info=True)
+            finally:
+                os._exit(status)
+        os.close(write_end)
+        return cls(name, pid, read_end)
+
+    def done(self) -> bool:
+        """Whether `result` will not block."""
+        readable, _, _ = select.select([self._pipe], [], [], 0)
+        return bool(readable)
+
+    def result(self) -> SnapshotRef | None:
+        """The snapshot, or None if the child failed. Call once, when done."""
+        data = os.read(self._pipe, 65536)
+        os.close(self._pipe)
+        os.waitpid(self._pid, 0)
+        ref: SnapshotRef | None = pickle.loads(data) if data else None
+        return ref
+
+    def kill(self) -> None:
+        """The slot ends: so does the child."""
+        try:
+            os.kill(self._pid, signal.SIGKILL)
+            os.waitpid(self._pid, 0)
+        except OSError:
+            pass
+        os.close(self._pipe)

@@ -1,0 +1,279 @@
+"""The slot process: ``python -m headwater.runtime.slot.process``, started by a relay (see `launcher`).
+
+The main thread processes epochs, one connection at a time. A control thread accepts connections, authenticates them,
+answers pings and hands epochs to the main thread; a newer attempt cuts an older one's connection, so that a zombie
+relay cannot keep the slot. The process ends with the executor's JVM.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import marshal
+import os
+import pickle
+import queue
+import select
+import socket
+import struct
+import sys
+import threading
+import traceback
+from dataclasses import dataclass, replace
+
+from headwater.checkpoint.paths import CheckpointLayout
+from headwater.common.errors import HeadwaterError
+from headwater.graph.plan import JobPlan
+from headwater.runtime import fault
+from headwater.runtime.chunk import decode_records
+from headwater.runtime.main_module import install_main
+from headwater.runtime.slot.protocol import (
+    BeginEpoch,
+    ConnectionLostError,
+    Message,
+    Receiver,
+    SlotAddress,
+    SlotFailure,
+    authenticate_server,
+    send,
+)
+from headwater.runtime.slot.slot import Slot, StateLostError
+
+log = logging.getLogger("headwater.slot")
+_EDGE = struct.Struct("<q")
+HANDSHAKE_SECONDS = 10
+
+
+@dataclass(frozen=True)
+class SlotConfig:
+    """What a slot is told on its standard input."""
+
+    address: SlotAddress  # port 0 and pid 0: filled in by the slot
+    listen_tcp: bool
+    secret: bytes
+    job_id: str
+    plan: bytes
+    main_classes: bytes
+    checkpoint_dir: str | None
+    watch_pid: int
+    log_level: str = "WARNING"
+
+
+@dataclass
+class _Epoch:
+    sock: socket.socket
+    receiver: Receiver
+    begin: BeginEpoch
+
+
+class SlotServer:
+    """Accepts relays and runs their epochs on the slot."""
+
+    def __init__(self, config: SlotConfig) -> None:
+        self._config = config
+        self._epochs: queue.SimpleQueue[_Epoch | None] = queue.SimpleQueue()
+        self._lock = threading.Lock()
+        self._newest = (0, 0, 0)
+        self._current: socket.socket | None = None
+        self._listeners = [self._listen_unix(config.address.path)]
+        port = 0
+        if config.listen_tcp:
+            listener = socket.create_server((config.address.host, 0))
+            port = listener.getsockname()[1]
+            self._listeners.append(listener)
+        self.address = replace(config.address, port=port, pid=os.getpid())
+
+    @staticmethod
+    def _listen_unix(path: str) -> socket.socket:
+        listener = socket.socket(socket.AF_UNIX)
+        listener.bind(path)
+        listener.listen(16)
+        return listener
+
+    # --- control thread
+
+    def accept_forever(self) -> None:
+        """Accept connections until the watched JVM is gone."""
+        watched = _open_pidfd(self._config.watch_pid)
+        descriptors: list[object] = [*self._listeners]
+        if watched is not None:
+            descriptors.append(watched)
+        while True:
+            timeout = None if watched is not None else 1.0
+            ready, _, _ = select.select(descriptors, [], [], timeout)
+            if watched in ready or (watched is None and not _alive(self._config.watch_pid)):
+                self._end()
+            for listener in ready:
+                if isinstance(listener, socket.socket):
+                    sock, _ = listener.accept()
+                    threading.Thread(target=self._greet, args=(sock,), daemon=True).start()
+
+    def _end(self) -> None:
+        with contextlib.suppress(OSError):
+            os.unlink(self.address.path)
+        os._exit(0)
+
+    def _greet(self, sock: socket.socket) -> None:
+        try:
+            sock.settimeout(HANDSHAKE_SECONDS)
+            authenticate_server(sock, self._config.secret)
+            sock.settimeout(None)
+            receiver = Receiver(sock)
+            kind, body = receiver.receive()
+            if kind is Message.PING:
+                send(sock, Message.PONG, pickle.dumps({"pid": os.getpid(), "newest": self._newest}))
+                sock.close()
+            elif kind is Message.SHUTDOWN:
+                self._epochs.put(None)
+                sock.close()
+            elif kind is Message.BEGIN:
+                self._take(_Epoch(sock, receiver, pickle.loads(body)))
+            else:
+                raise ConnectionLostError(f"unexpected first message {kind.name}")
+        except (ConnectionLostError, OSError) as error:
+            log.debug("connection refused: %s", error)
+            sock.close()
+
+    def _take(self, epoch: _Epoch) -> None:
+        order = epoch.begin.attempt.order()
+        with self._lock:
+            if order <= self._newest:
+                failure = SlotFailure(f"attempt {epoch.begin.attempt.id} is fenced: {self._newest} was seen")
+                with contextlib.suppress(ConnectionLostError):
+                    send(epoch.sock, Message.FAILED, pickle.dumps(failure))
+                epoch.sock.close()
+                return
+            self._newest = order
+            if self._current is not None:
+                with contextlib.suppress(OSError):
+                    self._current.shutdown(socket.SHUT_RDWR)
+            self._epochs.put(epoch)
+
+    # --- main thread
+
+    def serve(self, slot: Slot) -> None:
+        """Run epochs until told to shut down."""
+        while (epoch := self._epochs.get()) is not None:
+            with self._lock:
+                if epoch.begin.attempt.order() != self._newest:
+                    epoch.sock.close()
+                    continue
+                self._current = epoch.sock
+            try:
+                self._run(slot, epoch)
+            except ConnectionLostError as error:
+                log.info("epoch %s given up: %s", epoch.begin.attempt.id, error)
+                slot.abort()
+            finally:
+                with self._lock:
+                    self._current = None
+                epoch.sock.close()
+
+    def _run(self, slot: Slot, epoch: _Epoch) -> None:
+        begin, sock = epoch.begin, epoch.sock
+        try:
+            ack = self._apply(slot, epoch)
+        except ConnectionLostError:
+            raise
+        except StateLostError as error:
+            slot.abort()
+            send(sock, Message.FAILED, pickle.dumps(SlotFailure(str(error), details={"state_lost": True})))
+            return
+        except Exception as error:
+            slot.abort()
+            send(sock, Message.FAILED, pickle.dumps(_failure(error)))
+            return
+        send(sock, Message.ACK, pickle.dumps(ack))
+        fault.reached("acked", begin.attempt.epoch, self._victims(begin))
+
+    def _apply(self, slot: Slot, epoch: _Epoch) -> object:
+        begin, sock, receive = epoch.begin, epoch.sock, epoch.receiver.receive
+        number = begin.attempt.epoch
+        pack = _EDGE.pack
+
+        def emit(target: int, frame: bytes) -> None:
+            send(sock, Message.OUTPUT, pack(target), frame)
+
+        restored = slot.begin(begin, emit)
+        runner = slot.runner
+        while True:
+            kind, body = receive()
+            if kind is Message.CHUNK:
+                (edge,) = _EDGE.unpack_from(body)
+                values, timestamps = decode_records(memoryview(body)[8:])
+                if fault.SCHEDULE is not None:
+                    fault.reached("chunk-received", number, self._victims(begin))
+                    half = len(values) // 2
+                    runner.batch(edge, values[:half], timestamps[:half] if timestamps else None)
+                    fault.reached("mid-chunk", number, self._victims(begin))
+                    values, timestamps = values[half:], timestamps[half:] if timestamps else None
+                runner.batch(edge, values, timestamps)
+            elif kind is Message.WATERMARK:
+                runner.advance(*marshal.loads(body))
+            elif kind is Message.IDLE:
+                runner.idle(*marshal.loads(body))
+            elif kind is Message.END:
+                break
+            else:
+                raise ConnectionLostError(f"unexpected message {kind.name} in an epoch")
+        ack = slot.finish(begin, restored, lambda: fault.reached("processed", number, self._victims(begin)))
+        fault.reached("snapshot-written", number, self._victims(begin))
+        return ack
+
+    def _victims(self, begin: BeginEpoch) -> dict[str, int]:
+        return {"slot": os.getpid(), "worker": begin.relay_pid, "driver": begin.driver_pid}
+
+
+def _failure(error: Exception) -> SlotFailure:
+    if isinstance(error, HeadwaterError):
+        try:
+            pickle.loads(pickle.dumps(error))
+        except Exception:
+            error = HeadwaterError(str(error))
+        return SlotFailure(str(error), error)
+    return SlotFailure(str(error), HeadwaterError(f"internal error in a slot:\n{traceback.format_exc()}"))
+
+
+def _open_pidfd(pid: int) -> int | None:
+    try:
+        return os.pidfd_open(pid)
+    except (OSError, AttributeError):
+        return None
+
+
+def _alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except OSError:
+        return False
+    return True
+
+
+def main() -> None:
+    """Read the configuration from standard input, say where we listen on the ready pipe, and serve."""
+    config: SlotConfig = pickle.load(sys.stdin.buffer)
+    logging.basicConfig(level=config.log_level, stream=sys.stderr, format="%(levelname)s %(name)s %(message)s")
+    ready = int(sys.argv[1])
+    try:
+        server = SlotServer(config)
+        install_main(config.main_classes)
+        plan: JobPlan = pickle.loads(config.plan)
+        layout = CheckpointLayout(config.checkpoint_dir) if config.checkpoint_dir else None
+        slot = Slot(plan, config.job_id, server.address, layout)
+    except Exception:
+        os.write(ready, pickle.dumps(traceback.format_exc()))
+        raise SystemExit(1) from None
+    threading.Thread(target=server.accept_forever, name="control", daemon=True).start()
+    os.write(ready, pickle.dumps(server.address))
+    os.close(ready)
+    server.serve(slot)
+    slot.close()
+    with contextlib.suppress(OSError):
+        os.unlink(server.address.path)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,196 @@
+"""How a relay and a slot talk: messages on a stream socket, after both have proved that they know the job's secret.
+
+A message is ``[4-byte length][1-byte kind][body]``. No byte of a body is unpickled before `authenticate` returned.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import secrets
+import socket
+import struct
+import sys
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import TYPE_CHECKING, Any
+
+from headwater.common.errors import HeadwaterError
+
+if TYPE_CHECKING:
+    from headwater.runtime.stage_runner import EpochOutcome
+
+_HEAD = struct.Struct("<IB")
+_NONCE = 32
+_MAGIC = b"headwater-slot-1 py%d.%d" % sys.version_info[:2]
+MAX_MESSAGE = 1 << 31
+
+
+class Message(IntEnum):
+    """What a message is. The first seven come from the relay, the others from the slot."""
+
+    BEGIN = 1  # pickle(BeginEpoch)
+    CHUNK = 2  # 8 bytes edge, then the payload of a DATA frame
+    WATERMARK = 3  # marshal((head, watermark))
+    IDLE = 4  # marshal((head, idle))
+    END = 5  # no more input in this epoch
+    PING = 6  # answered with PONG by the control thread
+    SHUTDOWN = 7  # the job is over: close functions and exit
+    OUTPUT = 10  # 8 bytes target, then a frame
+    ACK = 11  # pickle(SlotAck)
+    FAILED = 12  # pickle(SlotFailure)
+    PONG = 13  # pickle(dict)
+
+
+class ConnectionLostError(HeadwaterError):
+    """The other end is gone, or is not who it should be. The epoch is retried."""
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """Orders all tries to run epochs: a slot serves only the newest it has seen, so older ones are fenced."""
+
+    incarnation: int  # of the driver: one more each time the job starts on its directory
+    epoch: int
+    number: int
+    run: str = "run"
+    """Random, one per driver process: names made from `id` are used by no other attempt, ever."""
+
+    @property
+    def id(self) -> str:
+        return f"{self.run}-{self.incarnation}-{self.epoch}-{self.number}"
+
+    def order(self) -> tuple[int, int, int]:
+        return (self.incarnation, self.epoch, self.number)
+
+
+@dataclass(frozen=True)
+class SlotAddress:
+    """Where a slot is. One entry of the address book."""
+
+    stage: int
+    partition: int
+    host: str
+    port: int  # 0: Unix socket only
+    path: str
+    pid: int
+    incarnation: str
+
+
+@dataclass(frozen=True)
+class BeginEpoch:
+    """All that a slot needs to run one epoch attempt."""
+
+    attempt: Attempt
+    base_epoch: int
+    """The last epoch whose manifest is durable: the state to start from. -1: empty state."""
+    now_ms: int
+    watermarks: dict[str, int]
+    snapshots: list[Any]
+    """`SnapshotRef`s of base_epoch, oldest first; read only if the slot does not hold that state."""
+    checkpointing: bool
+    relay_pid: int = 0
+    driver_pid: int = 0
+
+
+@dataclass
+class SlotAck:
+    """The slot has applied the epoch and, with checkpointing, persisted what it changed."""
+
+    stage: int
+    partition: int
+    address: SlotAddress
+    outcome: EpochOutcome
+    delta: Any = None  # SnapshotRef | None
+    full: Any = None  # SnapshotRef | None: replaces all snapshots up to its epoch
+    writing: str | None = None
+    """The file of a full snapshot that is being written: not garbage."""
+    restored: bool = False
+    processing_ms: float = 0.0
+    snapshot_ms: float = 0.0
+
+
+@dataclass
+class SlotFailure:
+    """The slot could not run the epoch. `error` is set when user code or user data is to blame: no retry helps."""
+
+    reason: str
+    error: HeadwaterError | None = None
+    details: dict[str, Any] = field(default_factory=dict)
+
+
+def send(sock: socket.socket, kind: Message, *parts: bytes | memoryview) -> None:
+    """Send one message. The parts are sent one after another, not copied together when they are large."""
+    length = sum(len(part) for part in parts)
+    head = _HEAD.pack(length, kind)
+    try:
+        if length <= 65536:
+            sock.sendall(b"".join((head, *parts)))
+        else:
+            sock.sendall(head)
+            for part in parts:
+                sock.sendall(part)
+    except OSError as error:
+        raise ConnectionLostError(f"connection lost while sending {kind.name}: {error}") from error
+
+
+class Receiver:
+    """Reads messages from a socket through one buffer."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        self._file = sock.makefile("rb", buffering=1 << 18)
+
+    def receive(self) -> tuple[Message, bytes]:
+        """The next message; `ConnectionLostError` if the other end is gone."""
+        head = self._read(_HEAD.size)
+        length, kind = _HEAD.unpack(head)
+        if length > MAX_MESSAGE:
+            raise ConnectionLostError(f"message of {length} bytes announced; the stream is out of step")
+        return Message(kind), self._read(length)
+
+    def _read(self, count: int) -> bytes:
+        try:
+            data = self._file.read(count)
+        except (OSError, ValueError) as error:
+            raise ConnectionLostError(f"connection lost: {error}") from error
+        if len(data) != count:
+            raise ConnectionLostError("connection closed by the other end")
+        return data
+
+
+def authenticate_server(sock: socket.socket, secret: bytes) -> None:
+    """The slot's half: nothing else is read from the socket before this returned."""
+    nonce = secrets.token_bytes(_NONCE)
+    sock.sendall(_MAGIC.ljust(32, b" ") + nonce)
+    answer = _read_exactly(sock, 32 + _NONCE)
+    if not hmac.compare_digest(answer[:32], _prove(secret, b"relay", nonce)):
+        raise ConnectionLostError("a connection did not know the job's secret and was refused")
+    sock.sendall(_prove(secret, b"slot", answer[32:]))
+
+
+def authenticate_client(sock: socket.socket, secret: bytes) -> None:
+    """The relay's half."""
+    greeting = _read_exactly(sock, 32 + _NONCE)
+    if greeting[:32] != _MAGIC.ljust(32, b" "):
+        raise ConnectionLostError(f"the slot speaks {greeting[:32]!r}, expected {_MAGIC!r}; use one Python on all hosts")
+    nonce = secrets.token_bytes(_NONCE)
+    sock.sendall(_prove(secret, b"relay", greeting[32:]) + nonce)
+    if not hmac.compare_digest(_read_exactly(sock, 32), _prove(secret, b"slot", nonce)):
+        raise ConnectionLostError("the slot did not know the job's secret")
+
+
+def _prove(secret: bytes, role: bytes, nonce: bytes) -> bytes:
+    return hmac.new(secret, role + nonce, hashlib.sha256).digest()
+
+
+def _read_exactly(sock: socket.socket, count: int) -> bytes:
+    data = b""
+    while len(data) < count:
+        try:
+            part = sock.recv(count - len(data))
+        except OSError as error:
+            raise ConnectionLostError(f"connection lost: {error}") from error
+        if not part:
+            raise ConnectionLostError("connection closed by the other end")
+        data += part
+    return data

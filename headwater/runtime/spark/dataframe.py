@@ -1,0 +1,86 @@
+"""DataFrames as sources: each partition of the DataFrame is read, as Rows, by a task of stage 0."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from functools import partial
+from typing import Any
+
+import pyarrow as pa
+from pyspark import RDD, TaskContext
+
+from headwater.common.types import Row
+from headwater.runtime.engine import EpochHeader
+from headwater.runtime.job.acks import SourceAck, SplitAck
+from headwater.runtime.slot.launcher import SlotLaunch
+from headwater.runtime.source_task import dump_operator_state, load_operator_state
+from headwater.runtime.spark.tasks import Routed, WorkerJob, stage_zero_task
+
+_SCHEMA = "target int, frame binary"
+_ARROW_SCHEMA = pa.schema([("target", pa.int32()), ("frame", pa.binary())])
+
+
+def dataframe_frames(dataframe: Any, header: EpochHeader, launch: SlotLaunch, source_id: int) -> RDD[Any]:
+    """The frames that stage 0 makes of a DataFrame, as rows of (target, frame)."""
+    rdd: RDD[Any] = dataframe.mapInArrow(partial(_run_partition, header, launch, source_id), _SCHEMA).rdd
+    return rdd
+
+
+def _run_partition(
+    header: EpochHeader, launch: SlotLaunch, source_id: int, batches: Iterable[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    context = TaskContext.get()
+    partition = context.partitionId() if context is not None else 0
+    task = stage_zero_task(header, launch, partition)
+    for target, frame in task.guarded(lambda: _read(header, launch, source_id, partition, batches, task)):
+        yield pa.RecordBatch.from_arrays([pa.array([target], pa.int32()), pa.array([frame], pa.binary())], schema=_ARROW_SCHEMA)
+    for _ in batches:  # after an error: what is left must be read, or Spark cannot use the worker again
+        pass
+
+
+def _read(
+    header: EpochHeader,
+    launch: SlotLaunch,
+    source_id: int,
+    partition: int,
+    batches: Iterable[pa.RecordBatch],
+    task: Any,
+) -> Iterator[Routed]:
+    job = WorkerJob.of(launch)
+    runner, outbox = job.borrow_runner(0, partition, header.attempt.incarnation)
+    outbox.clear()
+    state, watermarks = header.dataframe_state.get(source_id, (b"", {}))
+    states = runner.restore_split_operators(load_operator_state(state))
+    runner.begin_epoch(
+        header.attempt.epoch, f"{header.attempt.id}-df{source_id}-{partition}", header.now_ms, watermarks,
+        source_id=source_id, channel=f"df-{partition}",
+    )  # fmt: skip
+    output = runner.source_output(source_id)
+    count = 0
+    for batch in batches:
+        for start in range(0, batch.num_rows, header.batch_records):
+            part = batch.slice(start, header.batch_records)
+            output.emit(_rows(part), None)
+            count += part.num_rows
+            yield from task.route(outbox)
+            outbox.clear()
+    outcome = runner.finish_epoch(header.now_ms, ended=header.dataframe_bounded)
+    yield from task.route(outbox)
+    outbox.clear()
+    yield from task.to_driver(
+        SplitAck(source_id, f"df-{partition}", b"", count, False, dump_operator_state(states), outcome.watermarks)
+    )
+    yield from task.to_driver(SourceAck(partition, outcome, os.getpid()))
+    job.give_back(0, partition, runner, outbox)
+
+
+def _rows(batch: pa.RecordBatch) -> list[Row]:
+    names = batch.schema.names
+    columns = [column.to_pylist() for column in batch.columns]
+    rows = []
+    for values in zip(*columns, strict=True):
+        row = Row(*values)
+        row.set_field_names(names)
+        rows.append(row)
+    return rows

@@ -1,0 +1,138 @@
+"""One epoch attempt as one Spark job: stage 0 → shuffle → stage 1 → … → acknowledgements.
+
+Built on RDDs of bytes, not on DataFrames: an epoch has nothing to optimise, and planning a DataFrame costs more than
+running a small epoch (docs/decisions/0001).
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
+from pyspark import RDD, SparkContext
+from pyspark.serializers import NoOpSerializer, pack_long
+
+from headwater.common.errors import HeadwaterError
+from headwater.graph.plan import JobPlan
+from headwater.runtime.chunk import payload_of
+from headwater.runtime.engine import EngineLostError, EpochAttemptError, EpochHeader
+from headwater.runtime.job.acks import EpochFailure
+from headwater.runtime.slot.launcher import SlotLaunch
+from headwater.runtime.source_task import SourceTask
+from headwater.runtime.spark.dataframe import dataframe_frames
+from headwater.runtime.spark.tasks import Routed, operator_stage, source_stage
+
+
+class SparkEngine:
+    """Runs epoch attempts of one job."""
+
+    def __init__(self, context: SparkContext, plan: JobPlan, launch: SlotLaunch) -> None:
+        self._context = context
+        self._plan = plan
+        self._launch = context.broadcast(launch)
+        self._job_id = launch.job_id
+
+    def run(self, header: EpochHeader, tasks: Sequence[SourceTask], dataframes: Mapping[int, Any]) -> list[Any]:
+        """Run one attempt; return the acknowledgements. Raises `EpochAttemptError` if it cannot complete."""
+        context = self._context
+        context.setJobGroup(self._job_id, f"{self._plan.name}: epoch {header.attempt.epoch}", False)
+        try:
+            frames = self._build(header, tasks, dataframes).collect()
+        except Py4JNetworkError as error:
+            raise EngineLostError(f"Spark's JVM is gone: {error}") from None
+        except (Py4JJavaError, Py4JError) as error:
+            raise self._describe(error) from None  # a wall of Java explains nothing to the user
+        messages = [pickle.loads(payload_of(frame)) for frame in frames]
+        failures = [message for message in messages if isinstance(message, EpochFailure)]
+        if failures:
+            # A user's error explains more than the lost connections it may have caused.
+            worst = next((failure for failure in failures if failure.error is not None), failures[0])
+            raise EpochAttemptError(worst.reason, error=worst.error, state_lost=worst.state_lost)
+        return messages
+
+    def cancel(self) -> None:
+        """Give the attempt under way up."""
+        self._context.cancelJobGroup(self._job_id)
+
+    def close(self) -> None:
+        """Forget the job's broadcast."""
+        try:
+            self._launch.destroy()
+        except Exception:  # the context may be gone already
+            pass
+
+    def _build(self, header: EpochHeader, tasks: Sequence[SourceTask], dataframes: Mapping[int, Any]) -> RDD[Any]:
+        last = len(self._plan.stages) == 1
+        emit = _frames_only if last else _keyed
+        parts: list[RDD[Any]] = []
+        if tasks:
+            pickled = [pickle.dumps(task, 5) for task in tasks]
+            rdd = self._context.parallelize(pickled, len(pickled))
+            parts.append(rdd.mapPartitions(partial(_run_sources, header, self._launch, emit), True))
+        for source_id, dataframe in dataframes.items():
+            rows = dataframe_frames(dataframe, header, self._launch.value, source_id)
+            parts.append(rows.mapPartitions(partial(_emit_rows, emit), True))
+        if last:
+            return parts[0] if len(parts) == 1 else self._context.union(parts)
+        rdd = self._shuffle(parts, self._plan.stages[1].parallelism)
+        for stage in self._plan.stages[1:]:
+            last = stage.index + 1 == len(self._plan.stages)
+            run = partial(_run_stage, header, self._launch, stage.index, _frames_only if last else _keyed)
+            rdd = rdd.mapPartitionsWithIndex(run, True)
+            if not last:
+                rdd = self._shuffle([rdd], self._plan.stages[stage.index + 1].parallelism)
+        return rdd
+
+    def _shuffle(self, parts: list[RDD[Any]], width: int) -> RDD[Any]:
+        """Send each frame to the partition it is keyed with. This is what RDD.partitionBy does, less its own batching."""
+        jvm = self._context._jvm
+        assert jvm is not None
+        for part in parts:
+            part._bypass_serializer = True  # type: ignore[attr-defined]
+        jrdd = parts[0]._jrdd.rdd()
+        for part in parts[1:]:
+            jrdd = jrdd.union(part._jrdd.rdd())
+        python = jvm.org.apache.spark.api.python
+        pairs = python.PairwiseRDD(jrdd).asJavaPairRDD().partitionBy(python.PythonPartitioner(width, 0))
+        return RDD(python.PythonRDD.valueOfPair(pairs), self._context, NoOpSerializer())
+
+    def _describe(self, error: Py4JError) -> EpochAttemptError | EngineLostError:
+        if self._context._jsc is None or self._context._jsc.sc().isStopped():
+            return EngineLostError("the Spark context was stopped")
+        text = str(error.java_exception.getMessage()) if isinstance(error, Py4JJavaError) else str(error)
+        reason = text.split("Driver stacktrace")[0].strip()[:4000]
+        # Python code that raised raises again; a worker, task or executor that died may live next time.
+        fatal = HeadwaterError(f"Spark could not run the epoch: {reason}") if "PYTHON_EXCEPTION" in reason else None
+        return EpochAttemptError(reason, error=fatal)
+
+
+def _keyed(routed: Iterable[Routed]) -> Iterator[bytes]:
+    for target, frame in routed:
+        yield pack_long(target)
+        yield frame
+
+
+def _frames_only(routed: Iterable[Routed]) -> Iterator[bytes]:
+    return (frame for _, frame in routed)
+
+
+def _run_sources(header: EpochHeader, launch: Any, emit: Any, tasks: Iterable[bytes]) -> Iterator[bytes]:
+    result: Iterator[bytes] = emit(source_stage(header, launch.value, tasks))
+    return result
+
+
+def _run_stage(
+    header: EpochHeader, launch: Any, stage: int, emit: Any, partition: int, frames: Iterable[bytes]
+) -> Iterator[bytes]:
+    result: Iterator[bytes] = emit(operator_stage(header, launch.value, stage, partition, frames))
+    return result
+
+
+def _emit_rows(emit: Any, rows: Iterable[Any]) -> Iterator[bytes]:
+    result: Iterator[bytes] = emit((row[0], bytes(row[1])) for row in rows)
+    return result
+
+

@@ -1,0 +1,105 @@
+"""The Spark context that epochs run on: the program's own if it has one, otherwise started here, quietly."""
+
+from __future__ import annotations
+
+import os
+import sys
+import zipfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from pyspark import SparkConf, SparkContext
+
+from headwater.common.java import require_java
+
+_LOG4J = Path(__file__).with_name("log4j2.properties")
+
+# Why each of these: docs/architecture.md, "Spark settings".
+_DEFAULTS = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.python.unix.domain.socket.enabled": "true",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.locality.wait": "0",
+    "spark.task.maxFailures": "1",
+    "spark.stage.maxConsecutiveAttempts": "1",
+    "spark.speculation": "false",
+    "spark.shuffle.compress": "false",
+    "spark.sql.streaming.checkpointFileManagerClass": (
+        "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+    ),
+    "spark.sql.streaming.checkpoint.fileChecksum.enabled": "false",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.cleaner.referenceTracking.cleanCheckpoints": "false",
+}
+
+# C1 only: epochs are many small jobs, and the JVM moves bytes; what C2 would win it spends on compiling.
+_JVM_OPTIONS = "-XX:+UseParallelGC -XX:TieredStopAtLevel=1 -XX:-UsePerfData -Xshare:auto"
+
+
+@dataclass(frozen=True)
+class SparkSettings:
+    """What the job's configuration says about Spark."""
+
+    master: str
+    app_name: str
+    driver_memory: str
+    log_level: str
+    confs: Mapping[str, str]
+
+
+def spark_context(settings: SparkSettings) -> SparkContext:
+    """The active context, or a new one. A context that the program made itself is used as it is."""
+    active: SparkContext | None = SparkContext._active_spark_context
+    if active is not None and active._jsc is not None:
+        return active
+    require_java()
+    os.environ["PYSPARK_PYTHON"] = os.environ.get("PYSPARK_PYTHON", sys.executable)
+    os.environ["PYTHONPATH"] = os.pathsep.join(dict.fromkeys(_import_paths()))
+    spark_level = settings.log_level.lower() if settings.log_level.upper() in ("DEBUG", "INFO") else "off"
+    conf = SparkConf().setMaster(settings.master).setAppName(settings.app_name)
+    for key, value in {
+        **_DEFAULTS,
+        "spark.driver.memory": settings.driver_memory,
+        "spark.driver.extraJavaOptions": (
+            f"{_JVM_OPTIONS} -Dlog4j2.configurationFile={_LOG4J.as_uri()} -Dheadwater.spark.log.level={spark_level}"
+        ),
+        "spark.executor.extraJavaOptions": (
+            f"{_JVM_OPTIONS} -Dlog4j2.configurationFile={_LOG4J.as_uri()} -Dheadwater.spark.log.level={spark_level}"
+        ),
+        "spark.executorEnv.PYTHONPATH": os.environ["PYTHONPATH"],
+    }.items():
+        conf.set(key, value)
+    if settings.master.startswith("local-cluster"):
+        os.environ.setdefault("SPARK_HOME", str(Path(sys.modules["pyspark"].__file__ or "").parent))
+    for key, value in settings.confs.items():
+        conf.set(key, value)
+    context = SparkContext(conf=conf)
+    if not is_local(settings.master) and not settings.master.startswith("local-cluster"):
+        context.addPyFile(str(_package_archive(context)))
+    return context
+
+
+def is_local(master: str) -> bool:
+    """Whether all tasks run on this host, inside the driver's JVM."""
+    return master == "local" or master.startswith("local[")
+
+
+def _import_paths() -> list[str]:
+    """Where workers must look for the program's own modules; the installed packages they find by themselves."""
+    paths = [os.path.abspath(entry) for entry in sys.path if entry and "site-packages" not in entry]
+    paths = [entry for entry in paths if not entry.startswith(sys.base_prefix) or entry == os.getcwd()]
+    package_root = str(Path(__file__).resolve().parents[3])
+    return [*paths, package_root, *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
+
+
+def _package_archive(context: SparkContext) -> Path:
+    """headwater itself as a zip file for executors on other hosts."""
+    package = Path(__file__).resolve().parents[2]
+    archive = Path(context._temp_dir or ".") / "headwater.zip"
+    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as file:
+        for path in package.rglob("*"):
+            if path.is_file() and "__pycache__" not in path.parts:
+                file.write(path, path.relative_to(package.parent))
+    return archive

@@ -1,0 +1,262 @@
+"""What runs inside Spark tasks: reading splits (stage 0), relaying to slots, and stateless stages.
+
+These functions are called by PySpark's Python workers. Nothing here may depend on which worker runs a task; what is
+kept between tasks (the unpickled plan, opened stateless functions) is a cache and nothing else.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import time
+import traceback
+from collections.abc import Callable, Iterable, Iterator
+
+from pyspark import TaskContext
+
+from headwater.common.errors import HeadwaterError
+from headwater.graph.plan import JobPlan
+from headwater.runtime import fault
+from headwater.runtime.chunk import TO_DRIVER, FrameKind, Header, decode_header, decode_records, encode_frame
+from headwater.runtime.engine import EpochHeader
+from headwater.runtime.job.acks import EpochFailure, StageAck
+from headwater.runtime.main_module import install_main
+from headwater.runtime.slot.client import find_or_start, run_epoch
+from headwater.runtime.slot.launcher import SlotLaunch
+from headwater.runtime.slot.protocol import BeginEpoch, ConnectionLostError, SlotAck, SlotFailure
+from headwater.runtime.source_task import SourceTask, run_source_task
+from headwater.runtime.stage_input import StageInput
+from headwater.runtime.stage_runner import RunnerIdentity, StageRunner
+
+Routed = tuple[int, bytes]
+"""A frame and the partition of the next stage that gets it (or passes it on)."""
+
+
+class WorkerJob:
+    """A job as this Python worker knows it: the plan, and the stateless functions it has opened."""
+
+    _known: dict[str, WorkerJob] = {}  # noqa: RUF012 the cache is the point
+
+    def __init__(self, launch: SlotLaunch) -> None:
+        install_main(launch.main_classes)
+        self.launch = launch
+        self.plan: JobPlan = pickle.loads(launch.plan)
+        self._runners: dict[tuple[int, int], tuple[StageRunner, list[Routed]]] = {}
+
+    @classmethod
+    def of(cls, launch: SlotLaunch) -> WorkerJob:
+        """The job of this launch; jobs of earlier launches are closed and forgotten."""
+        job = cls._known.get(launch.job_id)
+        if job is None:
+            for old in cls._known.values():
+                old.close()
+            cls._known.clear()
+            job = cls._known[launch.job_id] = cls(launch)
+        return job
+
+    def borrow_runner(self, stage: int, partition: int, incarnation: int) -> tuple[StageRunner, list[Routed]]:
+        """A runner with opened functions, and the list into which it emits. Give it back only after success."""
+        found = self._runners.pop((stage, partition), None)
+        if found is not None:
+            return found
+        outbox: list[Routed] = []
+        identity = RunnerIdentity(self.launch.job_id, partition, incarnation)
+        runner = StageRunner(self.plan, stage, identity, lambda target, frame: outbox.append((target, frame)))
+        runner.open()
+        return runner, outbox
+
+    def give_back(self, stage: int, partition: int, runner: StageRunner, outbox: list[Routed]) -> None:
+        self._runners[stage, partition] = (runner, outbox)
+
+    def close(self) -> None:
+        for runner, _ in self._runners.values():
+            try:
+                runner.close()
+            except Exception:
+                traceback.print_exc()
+        self._runners.clear()
+
+
+def next_target(partition: int, parallelism: int) -> int:
+    """Where a frame goes that only passes through the next stage."""
+    return partition % max(parallelism, 1)
+
+
+class _Task:
+    """One task of one stage in one epoch attempt: guards, routing of frames that only pass, errors as frames."""
+
+    def __init__(self, header: EpochHeader, launch: SlotLaunch, stage: int, partition: int) -> None:
+        self.header = header
+        self.stage = stage
+        self.partition = partition
+        self.launch = launch
+
+    def to_driver(self, message: object, kind: int = FrameKind.ACK) -> Iterator[Routed]:
+        """A frame for the driver. An error goes to all partitions of the next stage, so that none of them goes on."""
+        frame = encode_frame(Header(kind, TO_DRIVER, 0, 0, "", 0, 0), pickle.dumps(message, 5))
+        width = self.width_of_next()
+        if kind == FrameKind.ERROR:
+            for target in range(width):
+                yield target, frame
+        else:
+            yield next_target(self.partition, width), frame
+
+    def width_of_next(self) -> int:
+        plan = WorkerJob.of(self.launch).plan
+        return plan.stages[self.stage + 1].parallelism if self.stage + 1 < len(plan.stages) else 1
+
+    def route(self, routed: Iterable[Routed]) -> Iterator[Routed]:
+        """Frames of operators name their target in the destination stage; those that go further are relayed."""
+        for target, frame in routed:
+            header = decode_header(frame)
+            if header.stage == self.stage + 1:
+                yield target, frame
+            else:
+                yield next_target(self.partition, self.width_of_next()), frame
+
+    def guarded(self, body: Callable[[], Iterator[Routed]]) -> Iterator[Routed]:
+        """Run the task; what goes wrong travels to the driver as a frame, not as a Spark failure with its noise."""
+        context = TaskContext.get()
+        if context is not None and context.attemptNumber() > 0:
+            # Spark retries a lost task by itself; a slot must see each attempt once, so the driver starts a new one.
+            failure = EpochFailure("Spark retried a task; the epoch starts over", retry=True)
+            yield from self.to_driver(failure, FrameKind.ERROR)
+            return
+        try:
+            yield from body()
+        except (ConnectionLostError, EOFError, ConnectionError) as error:
+            failure = EpochFailure(f"stage {self.stage} partition {self.partition}: {error}", retry=True)
+            yield from self.to_driver(failure, FrameKind.ERROR)
+        except HeadwaterError as error:
+            yield from self.to_driver(EpochFailure(str(error), error=error), FrameKind.ERROR)
+        except Exception:
+            error = HeadwaterError(
+                f"internal error in stage {self.stage} partition {self.partition}:\n{traceback.format_exc()}"
+            )
+            yield from self.to_driver(EpochFailure(str(error), error=error), FrameKind.ERROR)
+
+
+def stage_zero_task(header: EpochHeader, launch: SlotLaunch, index: int) -> _Task:
+    """The task of stage 0 with number `index`, for sources that Spark itself reads."""
+    return _Task(header, launch, 0, index)
+
+
+def source_stage(header: EpochHeader, launch: SlotLaunch, tasks: Iterable[bytes]) -> Iterator[Routed]:
+    """Stage 0: read the splits that the driver assigned to this task."""
+    for pickled in list(tasks):
+        source_task: SourceTask = pickle.loads(pickled)
+        task = _Task(header, launch, 0, source_task.index)
+        yield from task.guarded(lambda: _read_splits(task, source_task))  # noqa: B023 consumed at once
+
+
+def _read_splits(task: _Task, source_task: SourceTask) -> Iterator[Routed]:
+    job = WorkerJob.of(task.launch)
+    header = task.header
+    source = next(source for source in job.plan.sources if source.id == source_task.source_id)
+    runner, outbox = job.borrow_runner(0, source_task.subtask, header.attempt.incarnation)
+    outbox.clear()
+    for message in run_source_task(
+        runner, source_task, source.source, source.name, header.attempt, header.now_ms, header.batch_records
+    ):
+        yield from task.route(outbox)
+        outbox.clear()
+        if message is not None:
+            yield from task.to_driver(message)
+    if header.final:
+        runner.close()
+    else:
+        job.give_back(0, source_task.subtask, runner, outbox)
+
+
+def operator_stage(
+    header: EpochHeader, launch: SlotLaunch, stage: int, partition: int, frames: Iterable[bytes]
+) -> Iterator[Routed]:
+    """A later stage: collect the partition's frames, put them in order, and run them here or in the slot."""
+    task = _Task(header, launch, stage, partition)
+    return task.guarded(lambda: _run_stage(task, frames))
+
+
+def _run_stage(task: _Task, frames: Iterable[bytes]) -> Iterator[Routed]:
+    plan = WorkerJob.of(task.launch).plan
+    collected = StageInput(task.stage)
+    try:
+        for frame in frames:
+            collected.add(frame)
+        if collected.errors:
+            for _, frame in collected.errors[:1]:
+                for target in range(task.width_of_next()):
+                    yield target, frame
+            return
+        for passing, frame in collected.passing:
+            width = task.width_of_next()
+            yield (passing.target if passing.stage == task.stage + 1 else next_target(task.partition, width)), frame
+        watermarks = task.header.watermarks.get((task.stage, task.partition), {})
+        floors = {
+            operator.id: watermarks[f"head:{operator.uid}"]
+            for operator in plan.stages[task.stage].operators
+            if f"head:{operator.uid}" in watermarks
+        }
+        run = _in_slot if plan.stages[task.stage].needs_slot else _in_worker
+        yield from run(task, collected, floors, watermarks)
+    finally:
+        collected.close()
+
+
+def _in_slot(
+    task: _Task, collected: StageInput, floors: dict[int, int], watermarks: dict[str, int]
+) -> Iterator[Routed]:
+    header, place = task.header, (task.stage, task.partition)
+    begin = BeginEpoch(
+        attempt=header.attempt,
+        base_epoch=header.base_epoch,
+        now_ms=header.now_ms,
+        watermarks=watermarks,
+        snapshots=header.snapshots.get(place, []),
+        checkpointing=header.checkpointing,
+        relay_pid=os.getpid(),
+        driver_pid=header.driver_pid,
+    )
+    sock = find_or_start(task.launch, header.address_book.get(place), task.stage, task.partition)
+    for event in run_epoch(sock, begin, collected.steps(floors)):
+        if isinstance(event, SlotAck):
+            yield from task.to_driver(StageAck.of_slot(event, os.getpid()))
+        elif isinstance(event, SlotFailure):
+            failure = EpochFailure(
+                event.reason, error=event.error, retry=event.error is None, state_lost=bool(event.details)
+            )
+            yield from task.to_driver(failure, FrameKind.ERROR)
+        else:
+            yield from task.route((event,))
+
+
+def _in_worker(
+    task: _Task, collected: StageInput, floors: dict[int, int], watermarks: dict[str, int]
+) -> Iterator[Routed]:
+    job = WorkerJob.of(task.launch)
+    header = task.header
+    started = time.perf_counter()
+    victims = {"worker": os.getpid(), "driver": header.driver_pid}
+    runner, outbox = job.borrow_runner(task.stage, task.partition, header.attempt.incarnation)
+    outbox.clear()
+    runner.begin_epoch(header.attempt.epoch, header.attempt.id, header.now_ms, watermarks)
+    for step in collected.steps(floors):
+        if step.kind == "chunk":
+            fault.reached("chunk-received", header.attempt.epoch, victims)
+            runner.batch(step.node, *decode_records(step.value))
+        elif step.kind == "watermark":
+            runner.advance(step.node, step.value)
+        else:
+            runner.idle(step.node, step.value)
+        if outbox:
+            yield from task.route(outbox)
+            outbox.clear()
+    outcome = runner.finish_epoch(header.now_ms)
+    fault.reached("processed", header.attempt.epoch, victims)
+    yield from task.route(outbox)
+    outbox.clear()
+    milliseconds = (time.perf_counter() - started) * 1000
+    yield from task.to_driver(StageAck(task.stage, task.partition, outcome, os.getpid(), processing_ms=milliseconds))
+    if header.final:
+        runner.close()
+    else:
+        job.give_back(task.stage, task.partition, runner, outbox)
