@@ -1,0 +1,145 @@
+"""What is shared and what is copied."""
+
+from __future__ import annotations
+
+import datetime
+import re
+import threading
+from collections import Counter, OrderedDict
+from dataclasses import dataclass, field
+from decimal import Decimal
+from enum import Enum
+from typing import Any, NamedTuple
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headwater.common.types import Row, RowKind
+from headwater.state.copying import is_immutable, protective_copy
+
+
+class Point(NamedTuple):
+    x: int
+    y: Any
+
+
+class Colour(Enum):
+    RED = 1
+
+
+@dataclass(frozen=True)
+class Frozen:
+    content: Any
+
+
+@dataclass
+class Open:
+    content: list[int] = field(default_factory=list)
+
+
+class TupleWithDict(tuple):  # type: ignore[type-arg]  # its __dict__ can change
+    pass
+
+
+IMMUTABLE = [
+    None,
+    True,
+    1,
+    1.5,
+    "a",
+    b"a",
+    Decimal(1),
+    datetime.datetime(2024, 1, 1),
+    datetime.timedelta(1),
+    re.compile("a"),
+    Colour.RED,
+    (1, ("a", None)),
+    frozenset([1, (2,)]),
+    Point(1, "a"),
+    Frozen((1, 2)),
+    range(3),
+    len,
+    int,
+]
+MUTABLE = [
+    [],
+    {},
+    set(),
+    bytearray(b"a"),
+    ([],),
+    (1, (2, {})),
+    Point(1, []),
+    Frozen([]),
+    Frozen(Frozen({})),
+    Open(),
+    Row(1),
+    Counter(),
+    TupleWithDict((1,)),
+]
+
+
+@pytest.mark.parametrize("value", IMMUTABLE, ids=repr)
+def test_immutable_values_are_shared(value: Any) -> None:
+    assert is_immutable(value)
+    assert protective_copy(value) is value
+
+
+@pytest.mark.parametrize("value", MUTABLE, ids=repr)
+def test_mutable_values_are_copied(value: Any) -> None:
+    assert not is_immutable(value)
+    copied = protective_copy(value)
+    assert copied == value and type(copied) is type(value)
+    assert copied is not value
+
+
+nested = st.recursive(
+    st.one_of(st.integers(), st.text(max_size=3)),
+    lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(st.text(max_size=2), inner, max_size=3)),
+)
+
+
+def _containers(value: Any) -> list[Any]:
+    parts = value.values() if isinstance(value, dict) else value if isinstance(value, list) else []
+    own = [value] if isinstance(value, (list, dict)) else []
+    return own + [container for part in parts for container in _containers(part)]
+
+
+@given(nested)
+def test_a_copy_shares_no_container(value: Any) -> None:
+    copied = protective_copy(value)
+    assert copied == value
+    assert not {id(part) for part in _containers(value)} & {id(part) for part in _containers(copied)}
+
+
+def test_cycles_and_shared_parts_survive() -> None:
+    inner: list[Any] = [1]
+    outer = [inner, inner]
+    copied = protective_copy(outer)
+    assert copied[0] is copied[1] and copied[0] is not inner
+    inner.append(outer)
+    cyclic = protective_copy(outer)
+    assert cyclic[0][1] is cyclic
+
+
+def test_row_keeps_names_and_kind() -> None:
+    row = Row.of_kind(RowKind.DELETE, x=1, y=[2])
+    copied = protective_copy(row)
+    assert copied == row and copied.get_field_names() == ["x", "y"]
+    copied["y"].append(3)
+    assert row["y"] == [2]
+    assert protective_copy(Row(x=1)).get_field_names() == ["x"]
+
+
+def test_what_pickle_cannot_copy_is_copied_by_copy() -> None:
+    value = {"f": [lambda x: x], "n": [1]}
+    copied = protective_copy(value)
+    copied["n"].append(2)
+    assert value["n"] == [1]
+    with pytest.raises(TypeError):
+        protective_copy([[threading.Lock()]])
+
+
+def test_subclasses_keep_their_class() -> None:
+    value = OrderedDict(a=[1])
+    assert type(protective_copy(value)) is OrderedDict
