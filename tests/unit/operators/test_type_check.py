@@ -1,0 +1,36 @@
+"""Declared types are checked where records leave an operator."""
+
+from __future__ import annotations
+
+import pytest
+
+from headwater.common.errors import TypeMismatchError
+from headwater.common.typeinfo import Types
+from headwater.common.types import Row
+from headwater.operators.type_check import TypeCheckOperator
+from headwater.testing import OneInputOperatorHarness
+
+SALE = Types.ROW_NAMED(["shop", "amount"], [Types.STRING(), Types.DOUBLE()])
+
+
+def test_records_that_fit_pass_with_their_timestamps() -> None:
+    harness = OneInputOperatorHarness(TypeCheckOperator(Types.STRING()))
+    harness.process_elements(["a", "b"], [1, 2])
+    assert harness.get_output_with_timestamps() == [("a", 1), ("b", 2)]
+
+
+def test_what_is_close_enough_is_converted() -> None:
+    harness = OneInputOperatorHarness(TypeCheckOperator(SALE))
+    harness.process_element(("x", 1))
+    (row,) = harness.get_output()
+    assert isinstance(row, Row)
+    assert row["amount"] == 1.0
+
+
+def test_a_mismatch_names_operator_field_expected_and_found() -> None:
+    harness = OneInputOperatorHarness(TypeCheckOperator(SALE, "parse"))
+    with pytest.raises(TypeMismatchError) as caught:
+        harness.process_element(("x", "abc"))
+    text = str(caught.value)
+    for part in ("'parse'", "epoch 1", "amount", "DOUBLE", "'abc'"):
+        assert part in text, text
