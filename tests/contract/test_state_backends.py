@@ -1,0 +1,654 @@
+"""What every keyed state backend must do. A new backend is added to `BACKENDS` and has to pass all of this."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import threading
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from headwater.common.errors import SerializationError, StateError
+from headwater.common.types import Row
+from headwater.state.descriptors import (
+    AggregatingStateDescriptor,
+    ListStateDescriptor,
+    MapStateDescriptor,
+    ReducingStateDescriptor,
+    ValueStateDescriptor,
+)
+from headwater.state.heap_backend import HeapKeyedStateBackend
+from headwater.state.key_groups import key_group
+from headwater.state.keyed_backend import KeyedStateBackend
+from headwater.state.section import Section
+
+MAX_PARALLELISM = 16
+
+MakeBackend = Callable[[range], KeyedStateBackend]
+
+BACKENDS: dict[str, MakeBackend] = {
+    "heap": lambda key_groups: HeapKeyedStateBackend("uid", MAX_PARALLELISM, key_groups),
+}
+
+
+@pytest.fixture(params=BACKENDS)
+def make_backend(request: pytest.FixtureRequest) -> MakeBackend:
+    return BACKENDS[request.param]
+
+
+@pytest.fixture
+def backend(make_backend: MakeBackend) -> KeyedStateBackend:
+    made = make_backend(range(MAX_PARALLELISM))
+    made.current_key = "k"
+    return made
+
+
+def restore(make: MakeBackend, sections: Iterable[Section], key_groups: range = range(MAX_PARALLELISM)) -> Any:
+    backend = make(key_groups)
+    for section in sections:
+        if section.key_group in key_groups:
+            backend.load_section(pickle.loads(pickle.dumps(section)))
+    return backend
+
+
+class Average:
+    """An aggregate whose accumulator is changed in place, as users like to write them."""
+
+    def create_accumulator(self) -> list[int]:
+        return [0, 0]
+
+    def add(self, value: int, accumulator: list[int]) -> list[int]:
+        accumulator[0] += value
+        accumulator[1] += 1
+        return accumulator
+
+    def get_result(self, accumulator: list[int]) -> float:
+        return accumulator[0] / accumulator[1]
+
+    def merge(self, left: list[int], right: list[int]) -> list[int]:
+        return [left[0] + right[0], left[1] + right[1]]
+
+
+@dataclass
+class Profile:
+    visits: int
+    pages: list[str]
+
+
+VALUE = ValueStateDescriptor("value")
+LIST = ListStateDescriptor("list")
+MAP = MapStateDescriptor("map")
+REDUCING = ReducingStateDescriptor("reducing", lambda left, right: left + right)
+AGGREGATING = AggregatingStateDescriptor("aggregating", Average())
+
+
+# -- values ------------------------------------------------------------------------------------------------------------
+
+
+def test_a_value_belongs_to_its_key(backend: KeyedStateBackend) -> None:
+    state = backend.get_state(VALUE)
+    assert state.value() is None
+    state.update(1)
+    backend.current_key = "other"
+    assert state.value() is None
+    state.update(2)
+    backend.current_key = "k"
+    assert state.value() == 1
+    state.update(None)
+    assert state.value() is None
+    assert backend.keys("value") == ["other"]
+
+
+def test_equal_keys_are_one_key(backend: KeyedStateBackend) -> None:
+    state = backend.get_state(VALUE)
+    backend.current_key = 1
+    state.update("one")
+    backend.current_key = 1.0
+    assert state.value() == "one"
+
+
+@pytest.mark.parametrize("key", [None, "", 0, (), ("a", None), b"x", frozenset([1])], ids=repr)
+def test_any_hashable_is_a_key(make_backend: MakeBackend, key: Any) -> None:
+    backend = make_backend(range(MAX_PARALLELISM))
+    backend.current_key = key
+    backend.get_state(VALUE).update("x")
+    assert restore(make_backend, backend.full_sections()).committed_value("value", key) == "x"
+
+
+def test_without_a_key_there_is_no_state(make_backend: MakeBackend) -> None:
+    backend = make_backend(range(MAX_PARALLELISM))
+    for use in (
+        lambda: backend.get_state(VALUE).value(),
+        lambda: backend.get_state(LIST).add(1),
+        lambda: backend.get_state(MAP).put(1, 1),
+        lambda: backend.get_namespaced_state(ListStateDescriptor("n")).clear(),
+    ):
+        with pytest.raises(StateError, match="no current key"):
+            use()
+
+
+# -- lists and maps ----------------------------------------------------------------------------------------------------
+
+
+def test_list_state(backend: KeyedStateBackend) -> None:
+    state = backend.get_state(LIST)
+    assert state.get() == [] == list(state)
+    state.add(1)
+    state.add_all([2, 3])
+    assert state.get() == [1, 2, 3] == list(state)
+    state.get().append("not stored")
+    assert state.get() == [1, 2, 3]
+    given = [7, 8]
+    state.update(given)
+    given.append(9)
+    assert state.get() == [7, 8]
+    state.update([])
+    assert backend.number_of_entries() == 0
+
+
+def test_map_state(backend: KeyedStateBackend) -> None:
+    state = backend.get_state(MAP)
+    assert state.is_empty() and state.get("a") is None and "a" not in state
+    state.put("a", 1)
+    state["b"] = 2
+    state.put_all({"c": 3})
+    assert state["a"] == 1 and "b" in state and state.contains("c")
+    assert dict(state.items()) == {"a": 1, "b": 2, "c": 3}
+    assert sorted(state.keys()) == ["a", "b", "c"] == sorted(state)
+    assert sorted(state.values()) == [1, 2, 3]
+    for key in state.keys():  # noqa: SIM118 - the API
+        state.remove(key)
+    state.remove("never there")
+    assert state.is_empty() and backend.number_of_entries() == 0
+    state.put("a", None)
+    assert "a" in state and state.get("a") is None
+    del state["a"]
+    state.put("x", 1)
+    state.clear()
+    assert list(state.items()) == []
+
+
+def test_reducing_and_aggregating_state(backend: KeyedStateBackend) -> None:
+    reducing, aggregating = backend.get_state(REDUCING), backend.get_state(AGGREGATING)
+    assert reducing.get() is None and aggregating.get() is None
+    for value in (1, 2, 6):
+        reducing.add(value)
+        aggregating.add(value)
+    assert reducing.get() == 9 and aggregating.get() == 3.0
+    reducing.clear()
+    aggregating.clear()
+    assert reducing.get() is None and aggregating.get() is None
+
+
+def test_a_reduce_function_object_will_do(backend: KeyedStateBackend) -> None:
+    class Longest:
+        def reduce(self, left: str, right: str) -> str:
+            return max(left, right, key=len)
+
+    state = backend.get_state(ReducingStateDescriptor("longest", Longest()))
+    for text in ("a", "abc", "ab"):
+        state.add(text)
+    assert state.get() == "abc"
+
+
+# -- names -------------------------------------------------------------------------------------------------------------
+
+
+def test_one_name_is_one_object(backend: KeyedStateBackend) -> None:
+    assert backend.get_state(ValueStateDescriptor("value")) is backend.get_state(VALUE)
+    assert backend.state_names() == ["value"]
+
+
+def test_one_name_has_one_shape(backend: KeyedStateBackend) -> None:
+    backend.get_state(VALUE)
+    with pytest.raises(StateError, match=r"'value' of operator 'uid' is value state .* asked for as list state"):
+        backend.get_state(ListStateDescriptor("value"))
+    with pytest.raises(StateError, match="namespaced"):
+        backend.get_namespaced_state(VALUE)
+
+
+def test_a_restored_state_has_the_shape_it_was_stored_with(
+    backend: KeyedStateBackend, make_backend: MakeBackend
+) -> None:
+    backend.get_state(VALUE).update(1)
+    other = restore(make_backend, backend.full_sections())
+    with pytest.raises(StateError, match="asked for as map state"):
+        other.get_state(MapStateDescriptor("value"))
+
+
+def test_an_unknown_name_is_named(backend: KeyedStateBackend) -> None:
+    backend.get_state(VALUE)
+    with pytest.raises(StateError, match="no state 'valeu'; it has: value"):
+        backend.committed_value("valeu", "k")
+
+
+# -- epochs ------------------------------------------------------------------------------------------------------------
+
+
+def test_an_epoch_must_end_before_the_next_begins(backend: KeyedStateBackend) -> None:
+    backend.begin_epoch()
+    with pytest.raises(StateError, match="before the last one"):
+        backend.begin_epoch()
+    backend.rollback_epoch()
+    backend.begin_epoch()
+
+
+MUTABLE_VALUES: list[tuple[Any, Callable[[Any], None]]] = [
+    ([1], lambda value: value.append(2)),
+    ({"a": [1]}, lambda value: value["a"].append(2)),
+    ({1}, lambda value: value.add(2)),
+    (([1],), lambda value: value[0].append(2)),
+    (Profile(1, ["x"]), lambda value: value.pages.append("y")),
+    (Row(a=1), lambda value: value.__setitem__("a", 2)),
+]
+
+
+@pytest.mark.parametrize(("stored", "change"), MUTABLE_VALUES, ids=lambda value: repr(value)[:20])
+def test_a_change_in_place_is_a_change(make_backend: MakeBackend, stored: Any, change: Callable[[Any], None]) -> None:
+    """Without update(): it is in the delta, invisible until committed, and taken back by a roll-back."""
+    backend = make_backend(range(MAX_PARALLELISM))
+    backend.current_key = "k"
+    value, elements, entries = backend.get_state(VALUE), backend.get_state(LIST), backend.get_state(MAP)
+    value.update(copy.deepcopy(stored))
+    elements.add(copy.deepcopy(stored))
+    entries.put("m", copy.deepcopy(stored))
+    chain = backend.delta_sections()
+    backend.commit_epoch()
+    changed = copy.deepcopy(stored)
+    change(changed)
+
+    def change_all() -> None:
+        change(value.value())
+        elements.add("appended first")
+        change(elements.get()[0])
+        change(entries.get("m"))
+        assert value.value() == elements.get()[0] == entries.get("m") == changed
+
+    def committed() -> list[Any]:
+        found = [backend.committed_value(name, "k") for name in ("value", "list", "map")]
+        return [found[0], found[1][0], found[2]["m"]]
+
+    change_all()
+    assert committed() == [stored] * 3
+    backend.rollback_epoch()
+    assert value.value() == stored and elements.get() == [stored] and dict(entries.items()) == {"m": stored}
+    backend.rollback_epoch()
+
+    change_all()
+    chain += backend.delta_sections()
+    backend.commit_epoch()
+    assert committed() == [changed] * 3
+    other = restore(make_backend, chain)
+    assert other.committed_value("value", "k") == changed
+    assert other.committed_value("list", "k") == [changed, "appended first"]
+    assert other.committed_value("map", "k") == {"m": changed}
+
+
+def test_reading_what_cannot_change_is_no_change(backend: KeyedStateBackend) -> None:
+    value, elements, entries = backend.get_state(VALUE), backend.get_state(LIST), backend.get_state(MAP)
+    value.update((1, "a"))
+    elements.add(1)
+    entries.put("a", (1, 2))
+    backend.commit_epoch()
+    value.value(), elements.get(), entries.items(), entries.get("a")
+    assert backend.delta_sections() == []
+
+
+def test_a_delta_has_only_what_changed(backend: KeyedStateBackend) -> None:
+    elements, entries, value = backend.get_state(LIST), backend.get_state(MAP), backend.get_state(VALUE)
+    elements.update(list(range(10_000)))
+    entries.put_all({index: index for index in range(10_000)})
+    for key in range(1_000):
+        backend.current_key = key
+        value.update(key)
+    backend.commit_epoch()
+    backend.current_key = "k"
+    elements.add(1)
+    entries.put(5, 6)
+    entries.remove(7)
+    value.update(1)
+    assert sum(len(section.payload) for section in backend.delta_sections()) < 500
+
+
+def test_what_came_and_went_within_an_epoch_leaves_no_delta(backend: KeyedStateBackend) -> None:
+    for state, fill in [
+        (backend.get_state(VALUE), lambda state: state.update(1)),
+        (backend.get_state(LIST), lambda state: state.add(1)),
+        (backend.get_state(MAP), lambda state: state.put(1, 1)),
+    ]:
+        fill(state)
+        state.clear()
+    assert backend.delta_sections() == []
+
+
+def test_queries_from_another_thread_see_only_committed_values(backend: KeyedStateBackend) -> None:
+    """The value is always twice the epoch; while an epoch is under way it is odd."""
+    value, elements, entries = backend.get_state(VALUE), backend.get_state(LIST), backend.get_state(MAP)
+    value.update(0)
+    elements.update([0])
+    entries.put("a", 0)
+    backend.commit_epoch()
+    seen: list[int] = []
+    stop = threading.Event()
+
+    def query() -> None:
+        while not stop.is_set():
+            seen.append(backend.committed_value("value", "k"))
+            seen.extend(backend.committed_value("list", "k"))
+            seen.extend(backend.committed_value("map", "k").values())
+
+    thread = threading.Thread(target=query)
+    thread.start()
+    try:
+        for epoch in range(1, 1_500):
+            backend.begin_epoch()
+            value.update(2 * epoch - 1)
+            elements.add(2 * epoch - 1)
+            entries.put("a", 2 * epoch - 1)
+            entries.put("b", 2 * epoch - 1)
+            if epoch % 3 == 0:
+                backend.rollback_epoch()
+                continue
+            value.update(2 * epoch)
+            elements.update([2 * epoch])
+            entries.clear()
+            entries.put("a", 2 * epoch)
+            backend.commit_epoch()
+    finally:
+        stop.set()
+        thread.join()
+    assert seen and all(number % 2 == 0 for number in seen)
+
+
+def test_a_value_that_cannot_be_stored_is_named(backend: KeyedStateBackend) -> None:
+    backend.get_state(VALUE).update({"client": threading.Lock()})
+    with pytest.raises(SerializationError, match=r"state 'value' of operator 'uid'.*\['client'\] is a lock"):
+        backend.delta_sections()
+
+
+# -- namespaces, keys, key groups --------------------------------------------------------------------------------------
+
+
+def test_namespaced_state(backend: KeyedStateBackend, make_backend: MakeBackend) -> None:
+    state: Any = backend.get_namespaced_state(ReducingStateDescriptor("sums", lambda left, right: left + right))
+    for key, window, number in [("a", (0, 10), 1), ("a", (10, 20), 2), ("b", (0, 10), 3), ("a", (0, 10), 4)]:
+        backend.current_key, backend.current_namespace = key, window
+        state.add(number)
+    assert state.get() == 5
+    backend.commit_epoch()
+    other = restore(make_backend, backend.full_sections())
+    assert other.committed_value("sums", "a", (0, 10)) == 5
+    assert other.committed_value("sums", "a", (10, 20)) == 2
+    assert sorted(other.keys("sums")) == ["a", "b"]
+    assert {section.key_group for section in backend.full_sections()} == {key_group(key, 16) for key in "ab"}
+
+
+def test_clear_current_key(backend: KeyedStateBackend) -> None:
+    value, entries = backend.get_state(VALUE), backend.get_state(MAP)
+    windows: Any = backend.get_namespaced_state(ListStateDescriptor("windows"))
+    for key in ("k", "other"):
+        backend.current_key = key
+        value.update(1)
+        entries.put(1, 1)
+        for window in (1, 2):
+            backend.current_namespace = window
+            windows.add(1)
+    backend.current_key = "k"
+    backend.clear_current_key()
+    assert backend.number_of_entries() == 4
+    assert backend.keys("windows") == backend.keys("value") == backend.keys("map") == ["other"]
+    assert (backend.current_key, backend.current_namespace) == ("k", 2)
+    backend.rollback_epoch()
+
+
+def test_sections_can_be_dealt_out_to_other_partitions(backend: KeyedStateBackend, make_backend: MakeBackend) -> None:
+    state = backend.get_state(VALUE)
+    for key in range(200):
+        backend.current_key = key
+        state.update(key * 2)
+        backend.event_timers.register(key, key)
+    sections = list(backend.full_sections())
+    parts = [restore(make_backend, sections, range(start, start + 4)) for start in range(0, 16, 4)]
+    assert sum(part.number_of_entries() for part in parts) == 200
+    assert sum(len(part.event_timers) for part in parts) == 200
+    for part in parts:
+        for key in part.keys("value"):
+            assert key_group(key, MAX_PARALLELISM) in part.key_groups
+            assert part.committed_value("value", key) == key * 2
+
+
+def test_a_section_that_is_not_ours_is_refused(backend: KeyedStateBackend, make_backend: MakeBackend) -> None:
+    backend.get_state(VALUE).update(1)
+    (section,) = backend.full_sections()
+    group = section.key_group
+    with pytest.raises(StateError, match=f"key group {group}"):
+        make_backend(range(group + 1, group + 2)).load_section(section)
+    with pytest.raises(StateError, match="operator 'else'"):
+        backend.load_section(Section("else", section.kind, section.name, group, section.payload))
+    with pytest.raises(StateError, match="kind 'operator'"):
+        backend.load_section(Section("uid", "operator", section.name, group, section.payload))
+
+
+def test_a_hole_in_the_chain_is_noticed(backend: KeyedStateBackend, make_backend: MakeBackend) -> None:
+    state = backend.get_state(LIST)
+    state.add_all([1, 2])
+    backend.commit_epoch()
+    state.add(3)
+    with pytest.raises(StateError, match="an earlier snapshot of the chain is missing"):
+        restore(make_backend, backend.delta_sections())
+
+
+# -- against a model ---------------------------------------------------------------------------------------------------
+
+KEYS = st.sampled_from(["a", "b", 1, 2.5, ("t", 1), None])
+SCALARS = st.one_of(st.integers(-3, 3), st.text(max_size=2), st.tuples(st.integers(0, 2), st.text(max_size=1)))
+VALUES = st.one_of(SCALARS, st.lists(st.integers(0, 2), max_size=2), st.dictionaries(st.text(max_size=1), SCALARS))
+MAP_KEYS = st.sampled_from(["x", "y", 3, (1, 2)])
+
+
+class BackendMachine(RuleBasedStateMachine):
+    """A backend against {state name: {key: value}}, with epochs that commit, roll back, crash and restore."""
+
+    make: MakeBackend
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.model: dict[str, dict[Any, Any]] = {
+            name: {} for name in ("value", "list", "map", "reducing", "aggregating", "windows")
+        }
+        self.timers: set[tuple[int, Any]] = set()
+        self.committed = copy.deepcopy((self.model, self.timers))
+        self.chain: list[Section] = []
+        self.open(type(self).make(range(MAX_PARALLELISM)))
+
+    def open(self, backend: Any) -> None:
+        self.backend = backend
+        self.value = backend.get_state(VALUE)
+        self.list = backend.get_state(LIST)
+        self.map = backend.get_state(MAP)
+        self.reducing = backend.get_state(REDUCING)
+        self.aggregating = backend.get_state(AGGREGATING)
+        self.windows = backend.get_namespaced_state(ListStateDescriptor("windows"))
+        backend.begin_epoch()
+
+    @rule(key=KEYS, value=st.none() | VALUES)
+    def update_value(self, key: Any, value: Any) -> None:
+        self.backend.current_key = key
+        self.value.update(copy.deepcopy(value))
+        if value is None:
+            self.model["value"].pop(key, None)
+        else:
+            self.model["value"][key] = value
+
+    @rule(key=KEYS)
+    def change_value_in_place(self, key: Any) -> None:
+        self.backend.current_key = key
+        value = self.value.value()
+        assert value == self.model["value"].get(key)
+        for target in (value, self.model["value"].get(key)):
+            if isinstance(target, list):
+                target.append("changed")
+            elif isinstance(target, dict):
+                target["changed"] = True
+
+    @rule(key=KEYS, value=VALUES)
+    def add_to_list(self, key: Any, value: Any) -> None:
+        self.backend.current_key = key
+        self.list.add(copy.deepcopy(value))
+        self.model["list"].setdefault(key, []).append(value)
+
+    @rule(key=KEYS, values=st.lists(VALUES, max_size=3))
+    def update_list(self, key: Any, values: list[Any]) -> None:
+        self.backend.current_key = key
+        self.list.update(copy.deepcopy(values))
+        self.model["list"].pop(key, None)
+        if values:
+            self.model["list"][key] = list(values)
+
+    @rule(key=KEYS)
+    def change_list_elements_in_place(self, key: Any) -> None:
+        self.backend.current_key = key
+        elements = self.list.get()
+        known = self.model["list"].get(key, [])
+        assert elements == known
+        for target in (elements, known):
+            for element in target:
+                if isinstance(element, list):
+                    element.append("changed")
+                    break
+
+    @rule(key=KEYS, map_key=MAP_KEYS, value=VALUES)
+    def put(self, key: Any, map_key: Any, value: Any) -> None:
+        self.backend.current_key = key
+        self.map.put(map_key, copy.deepcopy(value))
+        self.model["map"].setdefault(key, {})[map_key] = value
+
+    @rule(key=KEYS, map_key=MAP_KEYS)
+    def remove(self, key: Any, map_key: Any) -> None:
+        self.backend.current_key = key
+        self.map.remove(map_key)
+        entries = self.model["map"].get(key, {})
+        entries.pop(map_key, None)
+        if not entries:
+            self.model["map"].pop(key, None)
+
+    @rule(key=KEYS, map_key=MAP_KEYS, through_items=st.booleans())
+    def change_map_value_in_place(self, key: Any, map_key: Any, through_items: bool) -> None:
+        self.backend.current_key = key
+        value = dict(self.map.items()).get(map_key) if through_items else self.map.get(map_key)
+        for target in (value, self.model["map"].get(key, {}).get(map_key)):
+            if isinstance(target, list):
+                target.append("changed")
+
+    @rule(key=KEYS, number=st.integers(0, 5))
+    def fold(self, key: Any, number: int) -> None:
+        self.backend.current_key = key
+        self.reducing.add(number)
+        self.aggregating.add(number)
+        self.model["reducing"][key] = self.model["reducing"].get(key, 0) + number
+        total = self.model["aggregating"].setdefault(key, [0, 0])
+        total[0] += number
+        total[1] += 1
+
+    @rule(key=KEYS, window=st.integers(0, 1), number=st.integers(0, 5))
+    def add_to_window(self, key: Any, window: int, number: int) -> None:
+        self.backend.current_key, self.backend.current_namespace = key, window
+        self.windows.add(number)
+        self.model["windows"].setdefault((key, window), []).append(number)
+
+    @rule(key=KEYS, name=st.sampled_from(["value", "list", "map", "reducing", "aggregating"]))
+    def clear(self, key: Any, name: str) -> None:
+        self.backend.current_key = key
+        getattr(self, name).clear()
+        self.model[name].pop(key, None)
+
+    @rule(key=KEYS)
+    def clear_current_key(self, key: Any) -> None:
+        self.backend.current_key = key
+        self.backend.clear_current_key()
+        for name, table in self.model.items():
+            for known in [known for known in table if (known[0] if name == "windows" else known) == key]:
+                del table[known]
+
+    @rule(key=KEYS, timestamp=st.integers(0, 5), delete=st.booleans())
+    def timer(self, key: Any, timestamp: int, delete: bool) -> None:
+        if delete:
+            self.backend.event_timers.delete(timestamp, key)
+            self.timers.discard((timestamp, key))
+        else:
+            self.backend.event_timers.register(timestamp, key)
+            self.timers.add((timestamp, key))
+
+    @rule()
+    def commit(self) -> None:
+        self.chain += self.backend.delta_sections()
+        self.backend.commit_epoch()
+        self.committed = copy.deepcopy((self.model, self.timers))
+        self.backend.begin_epoch()
+
+    @rule()
+    def rollback(self) -> None:
+        self.backend.rollback_epoch()
+        self.model, self.timers = copy.deepcopy(self.committed)
+        self.backend.begin_epoch()
+
+    @rule(full=st.booleans())
+    def crash_and_restore(self, full: bool) -> None:
+        self.rollback()
+        if full:
+            self.chain = list(self.backend.full_sections())
+        self.open(restore(type(self).make, self.chain))
+        self.model, self.timers = copy.deepcopy(self.committed)
+
+    @precondition(lambda self: self.chain)
+    @rule()
+    def failed_attempt_took_a_delta(self) -> None:
+        self.backend.delta_sections()
+        self.rollback()
+
+    @invariant()
+    def committed_is_committed(self) -> None:
+        for name, table in self.committed[0].items():
+            for key, value in table.items():
+                if name == "windows":
+                    assert self.backend.committed_value(name, *key) == value
+                else:
+                    expected = Average().get_result(value) if name == "aggregating" else value
+                    assert self.backend.committed_value(name, key) == expected
+
+    @invariant()
+    def live_is_live(self) -> None:
+        assert self.backend.number_of_entries() == sum(map(len, self.model.values()))
+        for name in ("value", "list", "map", "reducing", "aggregating"):
+            assert set(self.backend.keys(name)) == set(self.model[name])
+        for key, number in self.model["reducing"].items():
+            self.backend.current_key = key
+            assert self.reducing.get() == number
+        for key, entries in self.model["map"].items():
+            self.backend.current_key = key
+            assert set(self.map.keys()) == set(entries)
+        assert {timer[:2] for timer in self.backend.event_timers.timers()} == self.timers
+
+    def teardown(self) -> None:
+        self.crash_and_restore(full=False)
+        self.everything_is_as_committed()
+        self.crash_and_restore(full=True)
+        self.everything_is_as_committed()
+
+    def everything_is_as_committed(self) -> None:
+        self.committed_is_committed()
+        self.live_is_live()
+
+
+@pytest.mark.parametrize("name", BACKENDS)
+def test_backend_agrees_with_a_dict(name: str) -> None:
+    machine = type("Machine", (BackendMachine,), {"make": staticmethod(BACKENDS[name])})
+    case = machine.TestCase
+    case.settings = settings(max_examples=80, stateful_step_count=40, deadline=None)
+    case().runTest()
