@@ -1,8 +1,8 @@
 """How many records the next epoch may take in, so that it lasts about the target duration (back pressure).
 
-The model is `duration = overhead + records * cost`. The overhead is where the line through the shortest and another epoch
-meets zero records; the cost follows the last epochs. A wrong overhead only slows the way to the right size: when an epoch lasts as long as
-it should, the next one gets as many records, whatever the overhead is taken to be.
+The model is `duration = overhead + records * cost`. The overhead is where the line through the shortest epoch and
+another one meets zero records; the cost follows the last epochs. A wrong overhead only slows the way to the right size:
+when an epoch lasts as long as it should, the next one gets as many records, whatever the overhead is taken to be.
 """
 
 from __future__ import annotations
@@ -31,9 +31,10 @@ class EpochSizer:
         self._min_records = min_records
         self._max_records = max_records
         self._epochs = 0
-        self._overhead_ms = 0.0
+        self._overhead_ms: float | None = None
         self._shortest: tuple[int, float] | None = None  # (records, duration in ms)
         self._cost_ms: float | None = None
+        self._last_records = 0
         self._doubtful = False
         self._ceiling = float(_FIRST_RECORDS)
 
@@ -42,24 +43,29 @@ class EpochSizer:
         self._epochs += 1
         if self._epochs == 1 and duration_ms > self._target_ms:
             return  # it pays for starting workers and slots; a slow first epoch says nothing about the next one
-        self._learn_overhead(records, duration_ms)
+        self._last_records = records
         self._raise_ceiling(records)
+        if self._doubts(records, duration_ms):
+            return
+        self._learn_overhead(records, duration_ms)
         if records > 0:
-            self._follow(max(duration_ms - self._overhead_ms, 0.05 * duration_ms) / records)
+            self._learn_cost(self._cost_of(records, duration_ms))
 
     def next_budget(self) -> int:
         """Records for the next epoch, over all splits."""
         wanted = self._ceiling
         if self._cost_ms:
             # Where the overhead eats up the target, records still must flow: they get a quarter of the overhead's time.
-            room_ms = max(self._target_ms - self._overhead_ms, 0.25 * self._overhead_ms)
+            room_ms = max(self._target_ms - self.overhead_ms, 0.25 * self.overhead_ms)
             wanted = min(wanted, room_ms / self._cost_ms)
+            if self._overhead_ms is None:
+                wanted = max(wanted, 2.0 * self._last_records)  # epochs of one size cannot tell overhead from cost
         return int(max(self._min_records, min(self._max_records, wanted)))
 
     @property
     def overhead_ms(self) -> float:
-        """The part of an epoch's duration that does not depend on its size, as far as it is known."""
-        return self._overhead_ms
+        """The part of an epoch's duration that does not depend on its size; 0 as long as it is not known."""
+        return self._overhead_ms or 0.0
 
     def _learn_overhead(self, records: int, duration_ms: float) -> None:
         shortest = self._shortest or (records, duration_ms)
@@ -74,13 +80,17 @@ class EpochSizer:
         # It sinks slowly, so that a pause of the input does not make the next burst start from nothing.
         self._ceiling = max(float(_FIRST_RECORDS), _GROWTH * float(records), 0.8 * self._ceiling)
 
-    def _follow(self, cost_ms: float) -> None:
+    def _doubts(self, records: int, duration_ms: float) -> bool:
+        """True if this epoch is out of line with those before, for the first time: one is chance, two are a change."""
         known = self._cost_ms
-        if known is None or cost_ms * _OUTLIER < known:
-            self._cost_ms, self._doubtful = cost_ms, False
-        elif cost_ms <= known * _OUTLIER:
-            self._cost_ms, self._doubtful = (known + cost_ms) / 2, False
-        elif self._doubtful:
-            self._cost_ms, self._doubtful = cost_ms, False
-        else:
-            self._doubtful = True
+        out_of_line = bool(known and records > 0 and self._cost_of(records, duration_ms) > known * _OUTLIER)
+        self._doubtful = out_of_line and not self._doubtful
+        return self._doubtful
+
+    def _cost_of(self, records: int, duration_ms: float) -> float:
+        return max(duration_ms - self.overhead_ms, 0.05 * duration_ms) / records
+
+    def _learn_cost(self, cost_ms: float) -> None:
+        known = self._cost_ms
+        close = known is not None and known / _OUTLIER <= cost_ms <= known * _OUTLIER
+        self._cost_ms = (known + cost_ms) / 2 if known is not None and close else cost_ms

@@ -76,7 +76,8 @@ class DataGeneratorSource(Source):
 
     def open_reader(self, split: Split, position: Any | None) -> SplitReader:
         part, parts = split.payload
-        generate: Callable[[int], Any] = getattr(self.generator_function, "map", self.generator_function)
+        function: Any = self.generator_function
+        generate: Callable[[int], Any] = getattr(function, "map", function)
         stop = 2**63 - 1 if self.count is None else self.count
         return _GeneratorReader(generate, range(part if position is None else position, stop, parts))
 

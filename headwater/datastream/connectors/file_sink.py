@@ -1,8 +1,8 @@
 """Records in files, exactly once.
 
 A writer writes hidden files, `.part-….inprogress`. At the end of the epoch they are complete and durable, and the
-manifest names them. Only then does the committer rename them to names that readers see. Files that no manifest names are never
-renamed, and are deleted when the job starts or ends.
+manifest names them. Only then does the committer rename them to names that readers see. Files that no manifest names
+are never renamed, and are deleted when the job starts or ends.
 """
 
 from __future__ import annotations
