@@ -134,7 +134,7 @@ def test_keyed_state_needs_a_keyed_stream() -> None:
         def process_element(self, value: Any, ctx: ProcessFunction.Context) -> None:
             return None
 
-    with pytest.raises(UserCodeError, match="'total'.*key_by"):
+    with pytest.raises(UserCodeError, match=r"'total'.*key_by"):
         OneInputOperatorHarness(Wrong()).open()
 
 

@@ -366,7 +366,7 @@ def test_how_far_ahead_is_too_far_can_be_set() -> None:
 
 
 def test_an_unknown_policy_is_refused() -> None:
-    with pytest.raises(ConfigurationError, match="'ignore'.*'fail'"):
+    with pytest.raises(ConfigurationError, match=r"'ignore'.*'fail'"):
         TimestampsAndWatermarksOperator(monotonous(), bad_timestamps="ignore")
 
 

@@ -1,0 +1,60 @@
+"""The collecting sink: exactly what was committed, once."""
+
+from __future__ import annotations
+
+import pickle
+import threading
+from pathlib import Path
+
+import pytest
+
+from headwater.common.errors import SerializationError
+from headwater.testing import CollectingSink, OneInputOperatorHarness
+
+
+def test_only_what_was_committed_is_there(tmp_path: Path) -> None:
+    sink = CollectingSink(str(tmp_path))
+    harness = OneInputOperatorHarness(sink)
+    harness.process_elements(["a", "b"], [1, 2])
+    committables = harness.snapshot().committables
+    harness.process_element("not committed")
+    assert sink.results() == []
+    sink.create_committer().commit(list(committables))
+    assert sink.results_with_timestamps() == [("a", 1), ("b", 2)]
+
+
+def test_committed_again_from_another_process_changes_nothing(tmp_path: Path) -> None:
+    sink = CollectingSink(str(tmp_path))
+    harness = OneInputOperatorHarness(sink)
+    harness.process_elements([1, 1])
+    stored = pickle.dumps(harness.snapshot().committables)
+    for _ in range(2):
+        pickle.loads(pickle.dumps(sink)).create_committer().commit(list(pickle.loads(stored)))
+    assert sink.results() == [1, 1]
+
+
+def test_results_come_by_epoch_and_partition(tmp_path: Path) -> None:
+    sink = CollectingSink(str(tmp_path))
+    harnesses = [OneInputOperatorHarness(sink, partition=partition, parallelism=2) for partition in range(2)]
+    committer = sink.create_committer()
+    for epoch in range(12):
+        for partition in (1, 0):
+            harnesses[partition].process_element((epoch, partition))
+            committer.commit(list(harnesses[partition].snapshot().committables))
+    assert sink.results() == [(epoch, partition) for epoch in range(12) for partition in range(2)]
+
+
+def test_a_failed_epoch_leaves_nothing(tmp_path: Path) -> None:
+    sink = CollectingSink(str(tmp_path))
+    harness = OneInputOperatorHarness(sink)
+    harness.process_element("lost")
+    harness.fail_epoch()
+    sink.create_committer().commit(list(harness.snapshot().committables))
+    assert sink.results() == []
+
+
+def test_a_record_that_cannot_be_pickled_is_named() -> None:
+    harness = OneInputOperatorHarness(CollectingSink(), name="results")
+    harness.process_element(threading.Lock())
+    with pytest.raises(SerializationError, match=r"results.*lock"):
+        harness.snapshot()
