@@ -48,7 +48,7 @@ class Sessions(KeyedProcessFunction):
         _, time_ms, page = value
         ends_at = self.ends_at.value()
         if ends_at is not None and time_ms >= ends_at:  # event time has not reached the timer yet, this click has
-            yield self.close(ctx)
+            yield self.end_session(ctx)
             ctx.timer_service().delete_event_time_timer(ends_at)
             ends_at = None
         self.clicks.add((time_ms, page))
@@ -59,9 +59,9 @@ class Sessions(KeyedProcessFunction):
             ctx.timer_service().register_event_time_timer(time_ms + GAP_MS)
 
     def on_timer(self, timestamp, ctx: KeyedProcessFunction.OnTimerContext):
-        yield self.close(ctx)
+        yield self.end_session(ctx)
 
-    def close(self, ctx):
+    def end_session(self, ctx):
         clicks = sorted(self.clicks.get())
         self.clicks.clear()
         self.ends_at.clear()
