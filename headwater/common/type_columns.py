@@ -55,7 +55,7 @@ class UnusualColumn(Exception):
 
 
 def compile_column(type_info: TypeInformation, *, nullable: bool) -> Column:
-    """The column function of a type. `nullable` allows None among the values."""
+    """The column function of a type. `nullable` allows None among the values; for composite types that is unusual."""
     if isinstance(type_info, PickledBytesTypeInfo):
         return _accept_any
     if isinstance(type_info, ExternalTypeInfo):
@@ -74,16 +74,14 @@ def compile_column(type_info: TypeInformation, *, nullable: bool) -> Column:
         return _exact(datetime.time, nullable)
     if isinstance(type_info, TimestampTypeInfo):
         return _exact(datetime.datetime, nullable)
-    if isinstance(type_info, TupleTypeInfo) and not nullable:
+    if isinstance(type_info, TupleTypeInfo):
         return _tuples(type_info)
-    if isinstance(type_info, RowTypeInfo) and not nullable:
+    if isinstance(type_info, RowTypeInfo):
         return _rows(type_info)
-    if isinstance(type_info, (ListTypeInfo, BasicArrayTypeInfo, ObjectArrayTypeInfo)) and not nullable:
+    if isinstance(type_info, (ListTypeInfo, BasicArrayTypeInfo, ObjectArrayTypeInfo)):
         return _lists(type_info.element_type)
-    if isinstance(type_info, MapTypeInfo) and not nullable:
+    if isinstance(type_info, MapTypeInfo):
         return _maps(type_info)
-    if nullable:
-        return _without_nones(compile_column(type_info, nullable=False))
     return _unusual
 
 
@@ -93,17 +91,6 @@ def _accept_any(column: list[Any]) -> list[Any]:
 
 def _unusual(column: list[Any]) -> list[Any]:
     raise UnusualColumn
-
-
-def _without_nones(check: Column) -> Column:
-    """For composite types: a column with None in it is left to the slower way."""
-
-    def check_column(column: list[Any]) -> list[Any]:
-        if _NONE in set(map(type, column)):
-            raise UnusualColumn
-        return check(column)
-
-    return check_column
 
 
 def _exact(exact: type, nullable: bool) -> Column:

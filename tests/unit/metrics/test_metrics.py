@@ -34,7 +34,7 @@ def test_a_meter_forgets_what_is_older_than_its_span() -> None:
     clock.now += 5
     meter.mark_event(10)
     assert meter.get_rate() == 3.0
-    clock.now += 6
+    clock.now += 5
     assert meter.get_rate() == 1.0
     clock.now += 100
     assert meter.get_rate() == 0.0
