@@ -16,7 +16,7 @@ from headwater.datastream.closeable_iterator import CloseableIterator
 from headwater.datastream.connectors.function_sink import FunctionSink
 from headwater.datastream.connectors.print_sink import PrintSink
 from headwater.datastream.data_stream_sink import DataStreamSink
-from headwater.datastream.function_check import check_function, check_no_generator
+from headwater.datastream.function_check import check_no_generator, checked_function
 from headwater.datastream.key_selection import KeyFunction, key_function, partition_function
 from headwater.datastream.not_yet import NotYet
 from headwater.datastream.operator_settings import OperatorSettings
@@ -100,7 +100,7 @@ class DataStream(OperatorSettings, NotYet):
 
     def map(self, func: Callable[[Any], Any] | MapFunction, output_type: TypeInformation | None = None) -> DataStream:
         """One record in, one out."""
-        check_function("map", func, MapFunction)
+        func = checked_function("map", func, MapFunction)
         check_no_generator("map", func)
         return self._add("map", "Map", partial(MapOperator, func), func, output_type)
 
@@ -108,12 +108,12 @@ class DataStream(OperatorSettings, NotYet):
         self, func: Callable[[Any], Any] | FlatMapFunction, output_type: TypeInformation | None = None
     ) -> DataStream:
         """One record in, any number out: `func` yields them, or returns an iterable, or None."""
-        check_function("flat_map", func, FlatMapFunction)
+        func = checked_function("flat_map", func, FlatMapFunction)
         return self._add("flat map", "FlatMap", partial(FlatMapOperator, func), func, output_type)
 
     def filter(self, func: Callable[[Any], Any] | FilterFunction) -> DataStream:
         """Keep the records for which `func` is true."""
-        check_function("filter", func, FilterFunction)
+        func = checked_function("filter", func, FilterFunction)
         check_no_generator("filter", func)
         return self._add("filter", "Filter", partial(FilterOperator, func), func, keeps_type=True)
 
@@ -121,7 +121,7 @@ class DataStream(OperatorSettings, NotYet):
         self, func: ProcessFunction | Callable[[Any, Any], Any], output_type: TypeInformation | None = None
     ) -> DataStream:
         """Process each record with its context: timestamp, clocks, side outputs. A plain function gets both."""
-        check_function("process", func, ProcessFunction)
+        func = checked_function("process", func, ProcessFunction)
         function = func if _has_method(func, "process_element") else PlainProcessFunction(func)  # type: ignore[arg-type]
         return self._add("process", "PROCESS", partial(ProcessOperator, function), func, output_type)
 
@@ -257,7 +257,7 @@ class DataStream(OperatorSettings, NotYet):
         """Call `sink_func` with each record: at least once, because a replayed epoch calls it again."""
         if isinstance(sink_func, Sink):
             return self.sink_to(sink_func)
-        check_function("add_sink", sink_func, SinkFunction)
+        sink_func = checked_function("add_sink", sink_func, SinkFunction)
         return self._add_sink(FunctionSink(sink_func), "Unnamed", sink_func)
 
     def execute_and_collect(
@@ -363,7 +363,7 @@ class KeyedStream(DataStream):
         """One record in, one out. A MapFunction may use the state of the record's key."""
         if not isinstance(func, Function):
             return super().map(func, output_type)  # a plain function cannot reach state: it needs no slot
-        check_function("map", func, MapFunction)
+        func = checked_function("map", func, MapFunction)
         check_no_generator("map", func)
         factory = partial(KeyedMapOperator, self._key_selector, func)
         return self._add("keyed map", "Map", factory, func, output_type, keyed=True)
@@ -374,7 +374,7 @@ class KeyedStream(DataStream):
         """One record in, any number out. A FlatMapFunction may use the state of the record's key."""
         if not isinstance(func, Function):
             return super().flat_map(func, output_type)
-        check_function("flat_map", func, FlatMapFunction)
+        func = checked_function("flat_map", func, FlatMapFunction)
         factory = partial(KeyedFlatMapOperator, self._key_selector, func)
         return self._add("keyed flat map", "FlatMap", factory, func, output_type, keyed=True)
 
@@ -382,7 +382,7 @@ class KeyedStream(DataStream):
         """Keep the records for which `func` is true. A FilterFunction may use the state of the record's key."""
         if not isinstance(func, Function):
             return super().filter(func)
-        check_function("filter", func, FilterFunction)
+        func = checked_function("filter", func, FilterFunction)
         factory = partial(KeyedFilterOperator, self._key_selector, func)
         return self._add("keyed filter", "Filter", factory, func, keeps_type=True, keyed=True)
 
@@ -390,7 +390,7 @@ class KeyedStream(DataStream):
         self, func: KeyedProcessFunction | Callable[[Any, Any], Any], output_type: TypeInformation | None = None
     ) -> DataStream:
         """Process each record with the state and the timers of its key. A plain function gets `(value, ctx)`."""
-        check_function("process", func, KeyedProcessFunction)
+        func = checked_function("process", func, KeyedProcessFunction)
         function = func if _has_method(func, "process_element") else PlainKeyedProcessFunction(func)  # type: ignore[arg-type]
         no_timers = KeyedProcessFunction.on_timer
         has_timers = getattr(type(function), "on_timer", no_timers) is not no_timers
@@ -401,7 +401,7 @@ class KeyedStream(DataStream):
 
     def reduce(self, func: Callable[[Any, Any], Any] | ReduceFunction) -> DataStream:
         """Combine the records of each key; emit the value so far for each (in BATCH mode: the last, at the end)."""
-        check_function("reduce", func, ReduceFunction)
+        func = checked_function("reduce", func, ReduceFunction)
         check_no_generator("reduce", func)
         factory = partial(KeyedReduceOperator, self._key_selector, func)
         return self._add("reduce", "Reduce", factory, func, keeps_type=True, keyed=True)

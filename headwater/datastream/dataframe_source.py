@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 
@@ -10,15 +10,15 @@ from typing import Any
 class DataFrameSource:
     """Reads `dataframe`, streaming or batch, each row a named `Row`.
 
-    The DataFrame stays in the driver: pickled, the source is just its name.
+    The DataFrame stays in the driver: a pickled source has None in its place.
     """
 
     dataframe: Any
     name: str
+    bounded: bool = field(init=False)
 
-    @property
-    def bounded(self) -> bool:
-        return not self.dataframe.isStreaming
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "bounded", not self.dataframe.isStreaming)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"dataframe": None, "name": self.name}
+        return {**self.__dict__, "dataframe": None}

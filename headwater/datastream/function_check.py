@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from functools import partial
 from typing import Any
 
 from headwater.common.errors import TypeMismatchError, short_repr
@@ -17,22 +18,28 @@ _METHOD_FOR = {
 }
 
 
-def check_function(method: str, function: Any, function_class: type[Function]) -> None:
-    """Raise unless `function` can be given to `method`: a `function_class`, or what looks like one, or a callable."""
+def checked_function(method: str, function: Any, function_class: type[Function]) -> Any:
+    """`function`, if it can be given to `method`: a `function_class`, or what looks like one, or a callable.
+
+    A class that is no function class is a callable like any other: `map(str)`.
+    """
     expected = f"{method}() expects a function or {_article(function_class.__name__)}"
-    if isinstance(function, type):
+    (wanted,) = function_class.__abstractmethods__
+    if isinstance(function, type) and (issubclass(function, Function) or hasattr(function, wanted)):
         raise TypeMismatchError(
             f"{expected}, found the class {function.__name__}; did you forget to call it: {function.__name__}()?"
         )
+    if isinstance(function, type):
+        return partial(function)  # from here on a class would be taken for a forgotten call
     if isinstance(function, function_class):
-        return
+        return function
     if isinstance(function, Function):
         raise TypeMismatchError(f"{expected}, found {_article(_kind(function))}{_hint(method, function)}")
     if inspect.iscoroutinefunction(function):
         raise TypeMismatchError(f"{expected}, found a coroutine function, which nobody would await")
-    (wanted,) = function_class.__abstractmethods__
     if not callable(function) and not callable(getattr(function, wanted, None)):
         raise TypeMismatchError(f"{expected}, found {short_repr(function)}")
+    return function
 
 
 def check_no_generator(method: str, function: Any) -> None:

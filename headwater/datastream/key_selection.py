@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from headwater.common.errors import PlanError, TypeMismatchError, short_repr
@@ -24,6 +25,8 @@ def key_function(method: str, selector: Any) -> KeyFunction:
         return operator.itemgetter(selector)
     if isinstance(selector, type) and issubclass(selector, Function):
         raise TypeMismatchError(f"{method}() got the class {selector.__name__}; did you forget to call it?")
+    if isinstance(selector, type):
+        return partial(selector)  # key_by(str): a class like any other callable
     if callable(selector):
         return selector  # type: ignore[no-any-return]
     raise TypeMismatchError(

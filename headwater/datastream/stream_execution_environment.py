@@ -66,6 +66,7 @@ class StreamExecutionEnvironment(PythonDependencies, NotYet):
     _not_yet: ClassVar[dict[str, str]] = {
         "create_input": "use from_source(FileSource...) or from_dataframe(...)",
         "register_cached_file": "use add_python_file(), or add_python_archive()",
+        "set_default_savepoint_directory": "checkpoints in execution.checkpointing.dir survive a restart",
     }
 
     def __init__(self, configuration: Configuration | None = None) -> None:
