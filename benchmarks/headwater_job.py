@@ -19,7 +19,7 @@ from headwater.datastream import StreamExecutionEnvironment
 
 
 def headwater_environment(options: Namespace, **settings: str) -> StreamExecutionEnvironment:
-    """An environment on `local[parallelism]` with a fresh checkpoint directory; `--epoch` and `--exactly-once` apply."""
+    """An environment on `local[parallelism]` with a fresh checkpoint directory and epochs of `--epoch`."""
     configuration = Configuration()
     configuration.set_string("headwater.master", f"local[{options.parallelism}]")
     configuration.set_string("parallelism.default", str(options.parallelism))

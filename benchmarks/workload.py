@@ -83,5 +83,5 @@ def arguments(**defaults: str | int | float) -> argparse.Namespace:
     parser = argparse.ArgumentParser()
     parser.add_argument("--stamps", required=True)
     for name, default in defaults.items():
-        parser.add_argument(f"--{name}", type=type(default), default=default)
+        parser.add_argument(f"--{name.replace('_', '-')}", type=type(default), default=default)
     return parser.parse_args()

@@ -14,7 +14,7 @@ from typing import Any
 from benchmarks.workload import StampDir
 
 SAMPLE_INTERVAL_S = 0.2
-MIB = 1024 * 1024
+MEGABYTE = 1_000_000
 
 
 def pss_bytes(pid: int) -> int:
@@ -79,6 +79,6 @@ class SlotMemory(threading.Thread):
     def facts(self) -> dict[str, Any]:
         return {
             "slots": self._slots,
-            "peak_mib": round(self._peak / MIB, 1),
-            "loaded_mib": round(self._at_mark / MIB, 1),
+            "peak_mb": round(self._peak / MEGABYTE, 1),
+            "loaded_mb": round(self._at_mark / MEGABYTE, 1),
         }

@@ -11,11 +11,12 @@ import tempfile
 import threading
 import time
 from collections import deque
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from benchmarks.harness.environments import BENCH_DIR, PROJECT, Environment
+from benchmarks.harness.environments import BENCH_DIR, PROJECT, PROJECT_ENVIRONMENT, Environment
 from benchmarks.harness.memory import SlotMemory
 
 TAIL_LINES = 15
@@ -26,8 +27,8 @@ class Program:
     """One module to run with `python -m`, and its arguments. It gets `--stamps DIR` in addition."""
 
     module: str
-    arguments: dict[str, str | int | float] = field(default_factory=dict)
-    environment: Environment = Environment("project")
+    arguments: Mapping[str, str | int | float] = field(default_factory=dict)
+    environment: Environment = PROJECT_ENVIRONMENT
     timeout_s: float = 600.0
     watch_slots: bool = False
     """Sample the memory of the processes that leave a `slot` stamp."""
@@ -42,7 +43,7 @@ class Outcome:
     timed_out: bool = False
 
     @property
-    def ok(self) -> bool:
+    def measured(self) -> bool:
         return bool(self.facts)
 
 

@@ -1,0 +1,46 @@
+"""The command: `python -m benchmarks [--only NAME] [--quick] [--no-peers]`."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from benchmarks import suite
+from benchmarks.harness import machine, report
+from benchmarks.harness.environments import BENCH_DIR, BYTEWAX, FLINK
+from benchmarks.harness.runner import run_case
+
+
+def main() -> None:
+    cores = machine.cores()
+    cases = suite.cases()
+    names = [case.name for case in cases]
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Measure headwater against its peers.")
+    parser.add_argument("--only", metavar="NAME", action="append", help=f"one case of: {', '.join(names)} (repeatable)")
+    parser.add_argument(
+        "--quick", action="store_true", help="tiny sizes: shows that all works; the numbers mean nothing"
+    )
+    parser.add_argument("--no-peers", action="store_true", help="run headwater and the bare loop only")
+    parser.add_argument("--output", type=Path, help="folder for RESULTS.md and results.json")
+    options = parser.parse_args()
+    for name in options.only or []:
+        if not any(case.startswith(name) for case in names):
+            parser.error(f"no case is called {name!r}; there are: {', '.join(names)}")
+    chosen = [case for case in cases if not options.only or any(case.name.startswith(name) for name in options.only)]
+
+    facts = machine.describe(() if options.no_peers else (FLINK, BYTEWAX))
+    results = {}
+    # Only a whole run may replace the report that is kept with the sources.
+    whole = not (options.only or options.quick or options.no_peers)
+    folder = options.output or (Path(__file__).parent if whole else BENCH_DIR)
+    folder.mkdir(parents=True, exist_ok=True)
+    for case in chosen:
+        results[case.name] = run_case(case, quick=options.quick, with_peers=not options.no_peers)
+        report.write(folder, facts, cases, suite.targets(cores), results)
+    print(f"\nwritten to {folder / 'RESULTS.md'}")
+    for verdict in report.judge(suite.targets(cores), results):
+        print(f"  {verdict['verdict']:<13} {verdict['target']}: {verdict['measured']} (promised {verdict['promised']})")
+
+
+if __name__ == "__main__":
+    main()

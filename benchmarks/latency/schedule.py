@@ -1,0 +1,56 @@
+"""The steady stream that the latency jobs get, and what is made of the times at which its records came out.
+
+Record `i` is created at `start + i / rate`, whether or not the job is ready for it: a job that lags behind shows it. A
+record is a line `"<i> <created>"`; the times are wall-clock seconds of one machine.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from benchmarks.workload import percentile
+
+FIRST_KEYS = 100
+SECOND_KEYS = 10
+
+
+@dataclass(frozen=True)
+class Schedule:
+    rate: int
+    warm_up_s: float
+    measured_s: float
+
+    @property
+    def records(self) -> int:
+        return int(self.rate * (self.warm_up_s + self.measured_s))
+
+    def created(self, start: float, i: int) -> float:
+        return start + i / self.rate
+
+    def due(self, start: float, now: float) -> int:
+        """How many records were created by `now`."""
+        return max(0, min(self.records, int((now - start) * self.rate) + 1))
+
+    def line(self, start: float, i: int) -> str:
+        return f"{i} {self.created(start, i):.6f}"
+
+    def summary(self, seen: list[tuple[int, float]]) -> dict[str, Any]:
+        """Latencies in ms over the records after the warm-up; `seen` holds (i, seconds from creation to sink)."""
+        first = int(self.rate * self.warm_up_s)
+        latencies = [seconds * 1000 for i, seconds in seen if i >= first]
+        return {
+            "records": len(latencies),
+            "missing": self.records - len(seen),
+            "median_ms": percentile(latencies, 0.5),
+            "p99_ms": percentile(latencies, 0.99),
+            "max_ms": max(latencies),
+        }
+
+
+def first_key(line: str) -> int:
+    return int(line.split(" ", 1)[0]) % FIRST_KEYS
+
+
+def second_key(line: str) -> int:
+    return int(line.split(" ", 1)[0]) % SECOND_KEYS

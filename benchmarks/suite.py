@@ -1,0 +1,389 @@
+"""What is measured, with which sizes, and what is promised."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from benchmarks.harness.environments import BYTEWAX, FLINK
+from benchmarks.harness.process import Program
+
+PARALLELISM = 2
+LARGE_BUNDLE = 100_000
+
+HEADWATER = "headwater"
+HEADWATER_OFF = "headwater, exactly-once off"
+PYFLINK = "PyFlink, defaults"
+PYFLINK_TUNED = f"PyFlink, bundles of {LARGE_BUNDLE:,}"
+PYFLINK_20MS = "PyFlink, bundle.time 20 ms"
+SPARK_NATIVE = "Spark native aggregate, RocksDB"
+SPARK_TRANSFORM = "Spark transformWithState, RocksDB"
+BYTEWAX_ONE = "bytewax, 1 process"
+BYTEWAX_TWO = "bytewax, 2 processes"
+BARE_LOOP = "bare Python loop, 1 core"
+
+
+@dataclass(frozen=True)
+class Contender:
+    """One framework's program for one case. `quick` replaces arguments in a run that only shows that all works."""
+
+    name: str
+    program: Program
+    repeats: int = 1
+    """How often it runs; the median by `metric` counts."""
+    quick: tuple[tuple[str, str | int | float], ...] = ()
+    peer: bool = True
+
+
+@dataclass(frozen=True)
+class Case:
+    name: str
+    title: str
+    metric: str
+    """The fact by which repeats are compared and the table is led."""
+    unit: str
+    contenders: tuple[Contender, ...]
+    columns: tuple[tuple[str, str], ...] = ()
+    """Further facts to show: (fact, heading)."""
+
+
+Lookup = Callable[[str, str, str], float]
+"""(case, contender, fact) -> value; raises KeyError if that was not measured."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """A promise of the project, computed from this run's own numbers."""
+
+    case: str
+    text: str
+    value: Callable[[Lookup], float]
+    limit: float
+    at_least: bool
+    shown_as: str = "{:.2f}"
+
+    def met(self, value: float) -> bool:
+        return value >= self.limit if self.at_least else value <= self.limit
+
+
+def cases() -> tuple[Case, ...]:
+    """All cases, in the order in which they run."""
+    return (
+        _keyed_count("keyed_count_1k", "Keyed count-and-sum, 1,000 keys", 1000),
+        _keyed_count("keyed_count_1m", "Keyed count-and-sum, 1,000,000 keys", 1_000_000),
+        _grep(),
+        _latency(),
+        _million_keys(),
+        _backfill(),
+        _start(),
+    )
+
+
+def targets(cores: int) -> tuple[Target, ...]:
+    """All promises."""
+
+    def rate(look: Lookup, case: str, contender: str) -> float:
+        return look(case, contender, "rate")
+
+    def best_flink(look: Lookup, case: str) -> float:
+        return max(rate(look, case, PYFLINK), rate(look, case, PYFLINK_TUNED))
+
+    return (
+        Target(
+            "keyed_count_1k",
+            "headwater / PyFlink at its defaults, 1 k keys",
+            lambda look: rate(look, "keyed_count_1k", HEADWATER) / rate(look, "keyed_count_1k", PYFLINK),
+            30.0,
+            at_least=True,
+            shown_as="{:.1f} x",
+        ),
+        Target(
+            "keyed_count_1k",
+            "headwater / PyFlink at its best, 1 k keys",
+            lambda look: rate(look, "keyed_count_1k", HEADWATER) / best_flink(look, "keyed_count_1k"),
+            30.0,
+            at_least=True,
+            shown_as="{:.1f} x",
+        ),
+        Target(
+            "keyed_count_1k",
+            f"headwater / ({cores} cores x bare loop), 1 k keys",
+            lambda look: rate(look, "keyed_count_1k", HEADWATER) / (cores * rate(look, "keyed_count_1k", BARE_LOOP)),
+            0.20,
+            at_least=True,
+            shown_as="{:.0%}",
+        ),
+        Target(
+            "keyed_count_1m",
+            "headwater / Spark native aggregate with RocksDB, 1 M keys",
+            lambda look: rate(look, "keyed_count_1m", HEADWATER) / rate(look, "keyed_count_1m", SPARK_NATIVE),
+            4.0,
+            at_least=True,
+            shown_as="{:.1f} x",
+        ),
+        Target(
+            "keyed_count_1m",
+            "headwater at 1 M keys / headwater at 1 k keys",
+            lambda look: rate(look, "keyed_count_1m", HEADWATER) / rate(look, "keyed_count_1k", HEADWATER),
+            0.60,
+            at_least=True,
+            shown_as="{:.0%}",
+        ),
+        Target(
+            "grep",
+            "headwater / PyFlink at its defaults, grep",
+            lambda look: rate(look, "grep", HEADWATER) / rate(look, "grep", PYFLINK),
+            30.0,
+            at_least=True,
+            shown_as="{:.1f} x",
+        ),
+        Target(
+            "grep",
+            "headwater / PyFlink at its best, grep",
+            lambda look: rate(look, "grep", HEADWATER) / best_flink(look, "grep"),
+            30.0,
+            at_least=True,
+            shown_as="{:.1f} x",
+        ),
+        Target(
+            "grep",
+            "cost of exactly-once, grep",
+            lambda look: rate(look, "grep", HEADWATER_OFF) / rate(look, "grep", HEADWATER) - 1,
+            0.10,
+            at_least=False,
+            shown_as="{:.0%}",
+        ),
+        Target(
+            "latency",
+            "median latency / PyFlink's with bundle.time 20 ms",
+            lambda look: look("latency", HEADWATER, "median_ms") / look("latency", PYFLINK_20MS, "median_ms"),
+            0.5,
+            at_least=False,
+        ),
+        Target(
+            "latency",
+            "p99 latency / PyFlink's with bundle.time 20 ms",
+            lambda look: look("latency", HEADWATER, "p99_ms") / look("latency", PYFLINK_20MS, "p99_ms"),
+            1.0,
+            at_least=False,
+        ),
+        Target(
+            "memory",
+            "1 M keys of small tuples, all slots together, MB (highest seen)",
+            lambda look: look("memory", HEADWATER, "peak_mb"),
+            600.0,
+            at_least=False,
+            shown_as="{:.0f}",
+        ),
+        Target(
+            "backfill",
+            "backfill of a year: peak in one epoch / peak in 100 epochs",
+            lambda look: look("backfill", "one epoch", "peak_mb") / look("backfill", "100 epochs", "peak_mb"),
+            2.0,
+            at_least=False,
+        ),
+        Target(
+            "start",
+            "a ten-record job, `python job.py` to its last line, s",
+            lambda look: look("start", "one execute", "wall_s"),
+            12.0,
+            at_least=False,
+            shown_as="{:.1f}",
+        ),
+        Target(
+            "start",
+            "a second execute() in the same process, s",
+            lambda look: look("start", "two executes", "second_execute_s"),
+            2.0,
+            at_least=False,
+        ),
+    )
+
+
+def _keyed_count(name: str, title: str, keys: int) -> Case:
+    many = keys > 100_000
+    folder = "benchmarks.keyed_count"
+    flink = {"keys": keys, "parallelism": PARALLELISM}
+    # Nothing of a bundle is shared when no key repeats in it; a short run is enough to see that.
+    flink_records = 100_000 if many else 300_000
+    return Case(
+        name,
+        title,
+        "rate",
+        "records/s",
+        (
+            Contender(
+                HEADWATER,
+                Program(f"{folder}.headwater_job", {"keys": keys, "records": 8_000_000, "parallelism": PARALLELISM}),
+                repeats=3,
+                quick=(("records", 400_000),),
+                peer=False,
+            ),
+            Contender(
+                PYFLINK,
+                Program(f"{folder}.pyflink_job", {**flink, "records": flink_records}, FLINK),
+                quick=(("records", 20_000),),
+            ),
+            Contender(
+                PYFLINK_TUNED,
+                Program(f"{folder}.pyflink_job", {**flink, "records": flink_records, "bundle": LARGE_BUNDLE}, FLINK),
+                quick=(("records", 20_000),),
+            ),
+            Contender(
+                SPARK_TRANSFORM,
+                Program(
+                    f"{folder}.spark_transform",
+                    {"keys": keys, "batch": 20_000 if many else 200_000, "batches": 4, "parallelism": PARALLELISM},
+                    timeout_s=150,
+                ),
+                quick=(("batch", 5_000), ("batches", 1)),
+            ),
+            Contender(
+                SPARK_NATIVE,
+                Program(
+                    f"{folder}.spark_native",
+                    {"keys": keys, "batch": 1_000_000, "batches": 4 if many else 8, "parallelism": PARALLELISM},
+                ),
+                quick=(("batch", 100_000), ("batches", 1)),
+            ),
+            Contender(
+                BYTEWAX_ONE,
+                Program(f"{folder}.bytewax_job", {"keys": keys, "records": 2_000_000}, BYTEWAX),
+                quick=(("records", 100_000),),
+            ),
+            Contender(
+                BYTEWAX_TWO,
+                Program(f"{folder}.bytewax_job", {"keys": keys, "records": 2_000_000, "processes": 2}, BYTEWAX),
+                quick=(("records", 100_000),),
+            ),
+            Contender(
+                BARE_LOOP,
+                Program(f"{folder}.bare_loop", {"keys": keys, "records": 8_000_000}),
+                repeats=3,
+                quick=(("records", 400_000),),
+                peer=False,
+            ),
+        ),
+        columns=(("records", "records"), ("seconds", "seconds")),
+    )
+
+
+def _grep() -> Case:
+    ours = {"records": 10_000_000, "parallelism": PARALLELISM}
+    flink = {"records": 1_000_000, "parallelism": PARALLELISM}
+    return Case(
+        "grep",
+        "Stateless map and filter over strings",
+        "rate",
+        "records/s",
+        (
+            Contender(
+                HEADWATER,
+                Program("benchmarks.grep.headwater_job", {**ours, "checkpointing": "true"}),
+                repeats=3,
+                quick=(("records", 400_000),),
+                peer=False,
+            ),
+            Contender(
+                HEADWATER_OFF,
+                Program("benchmarks.grep.headwater_job", {**ours, "checkpointing": "false"}),
+                repeats=3,
+                quick=(("records", 400_000),),
+                peer=False,
+            ),
+            Contender(PYFLINK, Program("benchmarks.grep.pyflink_job", flink, FLINK), quick=(("records", 50_000),)),
+            Contender(
+                PYFLINK_TUNED,
+                Program("benchmarks.grep.pyflink_job", {**flink, "bundle": LARGE_BUNDLE}, FLINK),
+                quick=(("records", 50_000),),
+            ),
+            Contender(
+                BARE_LOOP,
+                Program("benchmarks.grep.bare_loop", {"records": 10_000_000}),
+                quick=(("records", 400_000),),
+                peer=False,
+            ),
+        ),
+        columns=(("records", "records"), ("seconds", "seconds")),
+    )
+
+
+def _latency() -> Case:
+    steady = {"rate": 1000, "warm": 10.0, "measured": 20.0, "parallelism": PARALLELISM}
+    quick = (("warm", 2.0), ("measured", 3.0))
+    return Case(
+        "latency",
+        "Source to sink through two keyed stages at 1,000 records/s",
+        "median_ms",
+        "ms, median",
+        (
+            Contender(HEADWATER, Program("benchmarks.latency.headwater_job", steady), quick=quick, peer=False),
+            Contender(PYFLINK, Program("benchmarks.latency.pyflink_job", steady, FLINK), quick=quick),
+            Contender(
+                PYFLINK_20MS,
+                Program("benchmarks.latency.pyflink_job", {**steady, "bundle-time": 20}, FLINK),
+                quick=quick,
+            ),
+        ),
+        columns=(("p99_ms", "ms, p99"), ("max_ms", "ms, max"), ("records", "records"), ("missing", "missing")),
+    )
+
+
+def _million_keys() -> Case:
+    return Case(
+        "memory",
+        "1,000,000 keys of small tuples: PSS over all slots and their children",
+        "peak_mb",
+        "MB, peak",
+        (
+            Contender(
+                HEADWATER,
+                Program(
+                    "benchmarks.memory.million_keys",
+                    {"keys": 1_000_000, "parallelism": PARALLELISM},
+                    watch_slots=True,
+                ),
+                quick=(("keys", 50_000),),
+                peer=False,
+            ),
+        ),
+        columns=(("loaded_mb", "MB, last"), ("slots", "slots"), ("rate", "records/s")),
+    )
+
+
+def _backfill() -> Case:
+    def run(name: str, epochs: int) -> Contender:
+        return Contender(
+            name,
+            Program(
+                "benchmarks.memory.backfill",
+                {"records": 10_000_000, "keys": 100, "epochs": epochs, "parallelism": PARALLELISM},
+                watch_slots=True,
+                timeout_s=900,
+            ),
+            quick=(("records", 200_000),),
+            peer=False,
+        )
+
+    return Case(
+        "backfill",
+        "10,000,000 records over a year, hourly counts per key with timers: PSS over all slots",
+        "peak_mb",
+        "MB, peak",
+        (run("one epoch", 1), run("100 epochs", 100)),
+        columns=(("epochs", "epochs"), ("rate", "records/s"), ("outputs", "outputs")),
+    )
+
+
+def _start() -> Case:
+    return Case(
+        "start",
+        "A ten-record from_collection job",
+        "wall_s",
+        "s, to the last line",
+        (
+            Contender("one execute", Program("benchmarks.start.job", {"executions": 1}), repeats=3, peer=False),
+            Contender("two executes", Program("benchmarks.start.job", {"executions": 2}), repeats=3, peer=False),
+        ),
+        columns=(("first_execute_s", "s, first execute()"), ("second_execute_s", "s, last execute()")),
+    )
