@@ -90,11 +90,16 @@ class ProcessOperator(UserFunctionOperator):
                         extend(produced)
             else:
                 result_timestamps = []
+                stamp, stamped = result_timestamps.append, 0
                 for value, timestamp in zip(position, timestamps, strict=True):
                     ctx.current_timestamp = timestamp
                     if produced := process(value, ctx):
                         extend(produced)
-                        result_timestamps += [timestamp] * (len(results) - len(result_timestamps))
+                        if (new := len(results) - stamped) == 1:
+                            stamp(timestamp)
+                        elif new:
+                            result_timestamps += [timestamp] * new
+                        stamped += new
         except Exception as error:
             raise self.failure(error, values, position) from error
         emit_results(self.output, results, result_timestamps)
@@ -133,6 +138,7 @@ class KeyedProcessOperator(KeyedOperator):
                         extend(produced)
             else:
                 result_timestamps = []
+                stamp, stamped = result_timestamps.append, 0
                 for value, timestamp in zip(position, timestamps, strict=True):
                     backend.current_key = key = key_of(value)
                     if key != key:
@@ -140,7 +146,11 @@ class KeyedProcessOperator(KeyedOperator):
                     ctx.current_timestamp = timestamp
                     if produced := process(value, ctx):
                         extend(produced)
-                        result_timestamps += [timestamp] * (len(results) - len(result_timestamps))
+                        if (new := len(results) - stamped) == 1:
+                            stamp(timestamp)
+                        elif new:
+                            result_timestamps += [timestamp] * new
+                        stamped += new
         except Exception as error:
             raise self.failure(error, values, position) from error
         emit_results(self.output, results, result_timestamps)

@@ -34,6 +34,7 @@ class KeyedReduceOperator(KeyedOperator):
         reduce, key_of, backend = self._reduce, self.key_of, self._backend
         get, update = self._state.value, self._state.update
         rolling = not self.context.batch_mode
+        flat = ATOMIC.issuperset
         results: list[Any] = []
         append = results.append
         position = iter(values)
@@ -46,7 +47,10 @@ class KeyedReduceOperator(KeyedOperator):
                 if rolling:
                     # What stays in state must not be shared: somebody downstream could change it, and a reduce
                     # function may change its first argument and return it.
-                    append(reduced if reduced.__class__ in ATOMIC else protective_copy(reduced))
+                    if reduced.__class__ in ATOMIC or (reduced.__class__ is tuple and flat(map(type, reduced))):
+                        append(reduced)
+                    else:
+                        append(protective_copy(reduced))
         except Exception as error:
             raise self.failure(error, values, position) from error
         if rolling:
