@@ -1,10 +1,8 @@
-"""What user code needs beside itself: files, packages, an interpreter. Recorded as settings; the runtime acts on them.
+"""What user code needs beside itself: files, packages, an interpreter. All of it becomes settings of the job.
 
-* Python files and jars are sent to the executors by Spark and are importable there. In the embedded `local[*]` the
-  files' directories are on the path already, or are added to it.
-* A requirements file must be installed where user code runs; headwater checks that and does not install.
-* Archives are unpacked by Spark in each executor's working directory.
-* The interpreter is Spark's `spark.pyspark.python`.
+* Python files are in `headwater.python.files`: the runtime makes them importable where functions run.
+* A requirements file is in `headwater.python.requirements`: what it lists must be installed there; nobody installs it.
+* Archives, jars and the interpreter are Spark's own settings (`spark.archives`, `spark.jars`, `spark.pyspark.python`).
 """
 
 from __future__ import annotations

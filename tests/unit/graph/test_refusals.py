@@ -110,3 +110,9 @@ def test_ticks_are_asked_for_by_idleness_only_where_it_is_used():
     strategy = WatermarkStrategy.for_monotonous_timestamps()
     assert not needs_ticks(strategy)
     assert needs_ticks(strategy.with_idleness(1000))
+
+
+def test_too_many_streams_in_one_union(env):
+    streams = [env.from_collection([1]) for _ in range(257)]
+    streams[0].union(*streams[1:]).map(abs).name("all").print()
+    refused(env, "operator 'all' (map) reads 257 streams, at most 256")

@@ -80,7 +80,5 @@ def test_uid_hash_wins():
 
 
 def test_one_uid_for_two_operators_is_refused():
-    with pytest.raises(
-        PlanError, match=r"uid 'u' is used twice: by operator 'a' \(map\) and by .*'b' \(filter\)"
-    ):
+    with pytest.raises(PlanError, match=r"uid 'u' is used twice: by operator 'a' \(map\) and by .*'b' \(filter\)"):
         uids(lambda s: s.map(abs).name("a").uid("u").filter(bool).name("b").uid("u").print())

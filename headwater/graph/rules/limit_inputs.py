@@ -1,0 +1,18 @@
+from __future__ import annotations
+
+from headwater.common.errors import PlanError
+from headwater.graph.logical_graph import LogicalGraph, PlanSettings
+
+MAX_INPUTS = 256
+"""A chunk names its edge by the consumer and one byte for which of the consumer's inputs it is."""
+
+
+def limit_inputs(graph: LogicalGraph, settings: PlanSettings) -> LogicalGraph:
+    """Refuse an operator that reads more streams than edges can be told apart."""
+    for node in graph:
+        if len(node.edges) > MAX_INPUTS:
+            raise PlanError(
+                f"{node.label()} reads {len(node.edges)} streams, at most {MAX_INPUTS} can be united in front of one "
+                f"operator; put a map() behind parts of the union"
+            )
+    return graph
