@@ -37,20 +37,32 @@ def shown_output(readme: str) -> list[str]:
     return (found["lines"] or "").splitlines()
 
 
-def run(text: str, directory: Path) -> list[str]:
-    """What the program prints, run as a reader would run it: in a file, with a checkpoint directory of its own."""
+def start(text: str, directory: Path) -> subprocess.Popen[str]:
+    """The program, started as a reader would: from a file, with a checkpoint directory; in a session of its own."""
     script = directory / "count.py"
     script.write_text(text, encoding="utf-8")
     environ = os.environ | {
         "HEADWATER_EXECUTION_CHECKPOINTING_DIR": str(directory / "checkpoints"),
         "PYTHONPATH": str(ROOT),
     }
-    ended = subprocess.run(
-        [sys.executable, str(script)], cwd=directory, env=environ, capture_output=True, text=True, check=False
+    return subprocess.Popen(
+        [sys.executable, str(script)],
+        cwd=directory,
+        env=environ,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
     )
-    if ended.returncode:
-        raise SystemExit(f"the program in README.md failed:\n{ended.stderr}")
-    return ended.stdout.splitlines()
+
+
+def run(text: str, directory: Path) -> list[str]:
+    """What the program prints from start to end."""
+    process = start(text, directory)
+    printed, complaints = process.communicate()
+    if process.returncode:
+        raise SystemExit(f"the program in README.md failed:\n{complaints}")
+    return printed.splitlines()
 
 
 def main() -> None:
