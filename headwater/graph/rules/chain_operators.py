@@ -9,8 +9,8 @@ from headwater.graph.plan import Exchange
 def chain_operators(graph: LogicalGraph, settings: PlanSettings) -> LogicalGraph:
     """Chain along every forward edge inside one stage: the upstream operator calls the next one directly.
 
-    Two nodes of one stage that are joined by an edge always have one parallelism, because any other edge than an
-    uncut FORWARD starts a new stage.
+    Two nodes of one stage that are joined by an edge always have one parallelism, because any other edge than a
+    FORWARD, and a FORWARD that was cut, starts a new stage.
     """
 
     def chain(node: Node) -> Node:
@@ -19,9 +19,7 @@ def chain_operators(graph: LogicalGraph, settings: PlanSettings) -> LogicalGraph
             edges=tuple(
                 replace(
                     edge,
-                    chained=(
-                        edge.exchange is Exchange.FORWARD and not edge.cut and graph[edge.upstream].stage == node.stage
-                    ),
+                    chained=(edge.exchange is Exchange.FORWARD and graph[edge.upstream].stage == node.stage),
                 )
                 for edge in node.edges
             ),
