@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headwater.common.errors import UserCodeError
+from headwater.common.time import Time
 from headwater.operators.functions import (
     CheckpointedFunction,
     FunctionInitializationContext,
@@ -18,6 +19,7 @@ from headwater.operators.functions import (
 )
 from headwater.operators.runtime_context import RuntimeContext
 from headwater.state.descriptors import ListStateDescriptor, ValueStateDescriptor
+from headwater.state.ttl_config import StateTtlConfig
 from headwater.testing import OneInputOperatorHarness
 
 
@@ -188,14 +190,46 @@ def test_a_close_that_fails_after_a_failed_epoch_does_not_stop_the_replay(caplog
         harness.close()
 
 
-def test_state_cannot_be_used_in_open_nor_after_a_failed_epoch_in_open() -> None:
+def test_there_is_no_key_in_open_not_even_that_of_a_failed_epoch() -> None:
     class Early(Counter):
+        opened = 0
+
         def open(self, runtime_context: RuntimeContext) -> None:
             super().open(runtime_context)
-            self.count.value()
+            self.opened += 1
+            if self.opened == 2:
+                self.count.value()
 
+    harness = OneInputOperatorHarness(Early(), lambda value: value[0])
+    harness.process_element(("a", 1))
     with pytest.raises(UserCodeError, match="no current key"):
-        OneInputOperatorHarness(Early(), lambda value: value[0]).open()
+        harness.fail_epoch()
+
+
+def test_event_time_ttl_follows_the_timer_that_fires_and_not_the_watermark_of_a_backfill() -> None:
+    class Remember(KeyedProcessFunction):
+        def open(self, runtime_context: RuntimeContext) -> None:
+            descriptor = ValueStateDescriptor("last")
+            descriptor.enable_time_to_live(
+                StateTtlConfig.new_builder(Time.milliseconds(100))
+                .set_ttl_time_characteristic(StateTtlConfig.TtlTimeCharacteristic.EVENT_TIME)
+                .build()
+            )
+            self.last = runtime_context.get_state(descriptor)
+
+        def process_element(self, value: Any, ctx: KeyedProcessFunction.Context) -> None:
+            self.last.update(value)
+            for delay in (50, 150):
+                ctx.timer_service().register_event_time_timer(value[1] + delay)
+
+        def on_timer(self, timestamp: int, ctx: KeyedProcessFunction.OnTimerContext) -> Iterator[Any]:
+            yield timestamp, self.last.value()
+
+    harness = OneInputOperatorHarness(Remember(), lambda value: value[0])
+    harness.process_watermark(1_000)
+    harness.process_element(("a", 1_000))
+    harness.process_watermark(1_000_000)
+    assert harness.get_output() == [(1_050, ("a", 1_000)), (1_150, None)]
 
 
 def test_the_runtime_context_says_where_it_is() -> None:

@@ -53,8 +53,8 @@ def test_a_failed_epoch_leaves_nothing(tmp_path: Path) -> None:
     assert sink.results() == []
 
 
-def test_a_record_that_cannot_be_pickled_is_named() -> None:
-    harness = OneInputOperatorHarness(CollectingSink(), name="results")
+def test_a_record_that_cannot_be_pickled_is_named(tmp_path: Path) -> None:
+    harness = OneInputOperatorHarness(CollectingSink(str(tmp_path)), name="results")
     harness.process_element(threading.Lock())
     with pytest.raises(SerializationError, match=r"results.*lock"):
         harness.snapshot()
