@@ -1,0 +1,107 @@
+"""How tests run jobs on the one Spark of the test run, and how they make sure that nothing of them stays behind."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from headwater.common import Configuration, JobClient
+from headwater.datastream import DataStream, StreamExecutionEnvironment
+
+Build = Callable[[StreamExecutionEnvironment], DataStream]
+
+SLOT_MODULE = "headwater.runtime.slot.process"
+
+_seen_slot_pids: set[int] = set()
+
+
+def epochs_of(records: int) -> dict[str, Any]:
+    """Settings for epochs of exactly so many records per source, as long as there are that many."""
+    return {"headwater.epoch.min-records": records, "headwater.epoch.max-records": records}
+
+
+def environment(parallelism: int, checkpoint_dir: Path, conf: dict[str, Any]) -> StreamExecutionEnvironment:
+    """An environment whose jobs run small, retry quickly and keep their checkpoints in `checkpoint_dir`."""
+    settings = {
+        "headwater.master": "local[2]",
+        "execution.checkpointing.dir": str(checkpoint_dir),
+        "restart-strategy.fixed-delay.delay": 50,
+        **conf,
+    }
+    env = StreamExecutionEnvironment.get_execution_environment(Configuration.from_dict(settings))
+    return env.set_parallelism(parallelism)
+
+
+class JobRunner:
+    """Builds and runs jobs, each on a checkpoint directory of its own unless one is given."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._number = 0
+
+    def checkpoint_dir(self) -> Path:
+        """A directory that no job has used yet."""
+        self._number += 1
+        return self._directory / f"checkpoints-{self._number}"
+
+    def environment(
+        self, parallelism: int = 1, checkpoint_dir: Path | None = None, **conf: Any
+    ) -> StreamExecutionEnvironment:
+        return environment(parallelism, checkpoint_dir or self.checkpoint_dir(), conf)
+
+    def __call__(
+        self, build: Build, parallelism: int = 1, checkpoint_dir: Path | None = None, **conf: Any
+    ) -> list[Any]:
+        """All that the stream of `build` gives."""
+        env = self.environment(parallelism, checkpoint_dir, **conf)
+        with build(env).execute_and_collect() as results:
+            collected = list(results)
+            note_slots(results.get_job_client())
+        return collected
+
+
+def progress(client: JobClient) -> dict[str, Any]:
+    """The job's numbers; the pids of its slots are remembered for the check at the end of the run."""
+    found: dict[str, Any] = client.progress()
+    _seen_slot_pids.update(slot["pid"] for slot in found["slots"])
+    return found
+
+
+def note_slots(client: JobClient) -> None:
+    progress(client)
+
+
+def wait_until(condition: Callable[[], bool], what: str, seconds: float = 60) -> None:
+    """Poll until `condition` holds."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > deadline:
+            raise AssertionError(f"waited {seconds} s for {what}")
+        time.sleep(0.02)
+
+
+def slots_alive() -> list[int]:
+    """The pids of all slots that jobs of this test run have left: those that were seen, and those nobody knows of."""
+    mark = os.environ["XDG_STATE_HOME"]  # each test run has its own, and slots inherit it
+    found = []
+    for process in psutil.process_iter(["pid", "cmdline"]):
+        try:
+            if SLOT_MODULE in (process.info["cmdline"] or []) and process.status() != psutil.STATUS_ZOMBIE:
+                if process.pid in _seen_slot_pids or process.environ().get("XDG_STATE_HOME") == mark:
+                    found.append(process.pid)
+        except psutil.Error:
+            continue
+    return found
+
+
+def assert_no_slots_left() -> None:
+    """A slot ends when its job does. It is told so and needs a moment, hence the poll."""
+    try:
+        wait_until(lambda: not slots_alive(), "slots to end", seconds=15)
+    except AssertionError:
+        raise AssertionError(f"slots {slots_alive()} outlived their jobs") from None
