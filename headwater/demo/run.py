@@ -201,14 +201,14 @@ def report(verdict: Verdict, watched: Watched, settings: DemoSettings, console: 
     table.add_row("alerts", f"{verdict.alerts:,}", f"{verdict.expected_alerts:,}")
     table.add_row("alerts that differ", f"{verdict.wrong_alerts:,}", "0")
     console.print(table)
-    facts = [f"{watched.last['epoch']} epochs in {watched.elapsed_s:.0f} s"]
+    facts = [f"{watched.last['epoch'] + 1} epochs in {watched.elapsed_s:.0f} s"]
     if settings.rate_per_second:
         facts.append(f"at most {settings.rate_per_second:,.0f} payments per second")
     if killing and killing.recovered_at_s is not None:
         facts.append(
             f"slot {killing.pid} back as {killing.new_pid} after {killing.recovered_at_s - killing.at_s:.1f} s"
         )
-    console.print("; ".join(facts), highlight=False)
+    console.print("; ".join(facts), highlight=False, soft_wrap=True)
     style = "bold green" if verdict.holds else "bold red"
-    console.print(verdict.line(slots_killed=1 if killing else 0), style=style, highlight=False)
+    console.print(verdict.line(slots_killed=1 if killing else 0), style=style, highlight=False, soft_wrap=True)
     return verdict.holds

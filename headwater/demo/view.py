@@ -20,6 +20,7 @@ from headwater.common.ids import MAX_WATERMARK, MIN_WATERMARK
 _BARS = " ▁▂▃▄▅▆▇█"
 _HISTORY = 60
 _SECONDS_BETWEEN_LINES = 2.0
+_STARTING = "Spark starts, and the first epoch runs …"
 
 
 class View(Protocol):
@@ -59,6 +60,9 @@ class LineView:
         if elapsed_s < self._next_line_s:
             return
         self._next_line_s = elapsed_s + _SECONDS_BETWEEN_LINES
+        if progress["epoch"] < 0:
+            self._print(elapsed_s, _STARTING)
+            return
         facts = ", ".join(f"{name} {value}" for name, value in facts_of(progress, alerts, self._total))
         self._print(elapsed_s, facts)
 
@@ -77,7 +81,7 @@ class LiveView:
         self._speeds: deque[float] = deque(maxlen=_HISTORY)
         self._last_epoch: int | None = None
         self._events: list[str] = []
-        self._live = Live(Panel(Text("starting Spark …")), console=console, refresh_per_second=8)
+        self._live = Live(Panel(Text(_STARTING)), console=console, refresh_per_second=8)
 
     def __enter__(self) -> LiveView:
         self._live.__enter__()
@@ -89,6 +93,8 @@ class LiveView:
         self._live.__exit__(kind, error, trace)
 
     def show(self, elapsed_s: float, progress: Mapping[str, Any], alerts: int) -> None:
+        if progress["epoch"] < 0:
+            return
         if progress["epoch"] != self._last_epoch:
             self._last_epoch = progress["epoch"]
             self._speeds.append(float(progress["records_per_second"]))

@@ -137,6 +137,12 @@ def test_a_line_says_everything() -> None:
     )
 
 
+def test_before_the_first_epoch_there_are_no_numbers() -> None:
+    assert lines_of(lambda view: view.show(1.0, progress(-1, 0, []), alerts=0)) == (
+        "  1.0 s  Spark starts, and the first epoch runs …\n"
+    )
+
+
 def test_the_panel_shows_facts_and_events() -> None:
     text = io.StringIO()
     with LiveView(Console(file=text, force_terminal=True, width=100), 100) as view:
