@@ -23,7 +23,7 @@ def headwater_environment(options: Namespace, **settings: str) -> StreamExecutio
     configuration = Configuration()
     configuration.set_string("headwater.master", f"local[{options.parallelism}]")
     configuration.set_string("parallelism.default", str(options.parallelism))
-    configuration.set_string("execution.checkpointing.dir", tempfile.mkdtemp(dir=os.environ.get("TMPDIR")))
+    configuration.set_string("execution.checkpointing.dir", tempfile.mkdtemp(dir=os.getcwd()))
     if getattr(options, "epoch", ""):
         configuration.set_string("headwater.epoch.duration", options.epoch)
     for name, value in settings.items():
@@ -32,7 +32,7 @@ def headwater_environment(options: Namespace, **settings: str) -> StreamExecutio
 
 
 class CountingSink(Sink):
-    """Counts what it is given, and stamps every commit (`commit`, with the count of outputs)."""
+    """Counts what it is given, and stamps every commit (`commit`, with its count of outputs) and the end (`closed`)."""
 
     def __init__(self, stamps: StampDir) -> None:
         self.stamps = stamps
@@ -66,16 +66,22 @@ class _CountingCommitter(Committer):
     def commit(self, committables: list[Any]) -> None:
         self._stamps.stamp("commit", outputs=sum(committables))
 
+    def close(self) -> None:
+        self._stamps.stamp("closed")
+
 
 def throughput(stamps: StampDir, records: int) -> dict[str, Any]:
-    """Records per second from the first `first` stamp (the first task's first record) to the last commit."""
-    seconds = stamps.seconds_between("first", "commit")
+    """Records per second from the first `first` stamp (the first task's first record) to the end of the sink.
+
+    The sink is closed after the last commit, and after the slots were told to stop. An epoch without output has no
+    commit of its own, so the last `commit` stamp would be too early.
+    """
+    seconds = stamps.seconds_between("first", "closed")
     commits = stamps.read("commit")
-    outputs = sum(int(commit["outputs"]) for commit in commits)
     return {
         "records": records,
         "seconds": seconds,
         "rate": records / seconds,
-        "outputs": outputs,
-        "epochs": len(commits),
+        "outputs": sum(int(commit["outputs"]) for commit in commits),
+        "commits": len(commits),
     }

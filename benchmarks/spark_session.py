@@ -23,6 +23,7 @@ def spark_session(parallelism: int) -> SparkSession:
         .config("spark.sql.shuffle.partitions", parallelism)
         .config("spark.sql.streaming.stateStore.providerClass", ROCKSDB)
         .config("spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled", "true")
+        .config("spark.local.dir", os.getcwd())
         .config("spark.ui.enabled", "false")
         .config("spark.ui.showConsoleProgress", "false")
         .config("spark.log.level", "ERROR")
@@ -49,7 +50,7 @@ def run_batches(stream: DataFrame, batches: int, output_mode: str) -> None:
     query = (
         stream.writeStream.format("noop")
         .outputMode(output_mode)
-        .option("checkpointLocation", tempfile.mkdtemp(dir=os.environ.get("TMPDIR")))
+        .option("checkpointLocation", tempfile.mkdtemp(dir=os.getcwd()))
         .start()
     )
     _watch(query, batches)

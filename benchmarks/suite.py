@@ -371,7 +371,7 @@ def _backfill() -> Case:
         "peak_mb",
         "MB, peak",
         (run("one epoch", 1), run("100 epochs", 100)),
-        columns=(("epochs", "epochs"), ("rate", "records/s"), ("outputs", "outputs")),
+        columns=(("commits", "commits"), ("rate", "records/s"), ("outputs", "outputs")),
     )
 
 

@@ -1,6 +1,6 @@
 """headwater, stateless; `--checkpointing false` turns manifests and two-phase commits off.
 
-Measured from the first record that reaches the map to the last commit.
+Measured from the first record that reaches the map to the end of the sink, after the last commit.
 """
 
 from __future__ import annotations

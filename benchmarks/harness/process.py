@@ -67,7 +67,6 @@ def _run_in(program: Program, scratch: Path) -> Outcome:
         **os.environ,
         "PYTHONPATH": str(PROJECT),
         "PYTHONUNBUFFERED": "1",
-        "TMPDIR": str(scratch),
         # Peers find their own Python and Spark; nothing of the calling shell may leak in.
         "PYSPARK_PYTHON": str(program.environment.python),
         "PYSPARK_DRIVER_PYTHON": str(program.environment.python),
@@ -119,10 +118,10 @@ def _run_in(program: Program, scratch: Path) -> Outcome:
 class _OutputReader(threading.Thread):
     """Reads a program's output line by line: its reports, the time of its last line, and the tail for an error."""
 
-    def __init__(self, process: subprocess.Popen[str], started: float) -> None:
+    def __init__(self, process: subprocess.Popen[str], started_at: float) -> None:
         super().__init__(daemon=True)
         self._process = process
-        self._started = started
+        self._started_at = started_at
         self.facts: dict[str, Any] = {}
         self.last_line_s = 0.0
         self.tail: deque[str] = deque(maxlen=TAIL_LINES)
@@ -130,7 +129,7 @@ class _OutputReader(threading.Thread):
     def run(self) -> None:
         assert self._process.stdout is not None
         for line in self._process.stdout:
-            self.last_line_s = time.monotonic() - self._started
+            self.last_line_s = time.monotonic() - self._started_at
             self.tail.append(line)
             if line.startswith("RESULT "):
                 self.facts = json.loads(line.removeprefix("RESULT "))

@@ -1,6 +1,7 @@
 """headwater, checkpointing on: every epoch writes a delta of the state and a manifest before its outputs count.
 
-Measured from the first record that reaches the first Python function to the last commit. The slots start within it.
+Measured from the first record that reaches the first Python function to the end of the sink, after the
+last commit. The slots start and stop within it.
 """
 
 from __future__ import annotations
