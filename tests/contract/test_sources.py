@@ -37,7 +37,15 @@ class Case:
 
 
 def text_lines() -> list[str]:
-    return ["plain", "", "räksmörgås", "trailing space ", "tab\there", *(f"line {i}" for i in range(40)), "no line feed"]
+    return [
+        "plain",
+        "",
+        "räksmörgås",
+        "trailing space ",
+        "tab\there",
+        *(f"line {i}" for i in range(40)),
+        "no line feed",
+    ]
 
 
 def text_case(tmp_path: Path, name: str, compress: Callable[[bytes], bytes]) -> Case:

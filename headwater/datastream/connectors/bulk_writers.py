@@ -123,7 +123,7 @@ class _CsvWriter(BulkWriter):
             self._header_due = False
             if self._columns is not None:
                 writer.writerow(self._columns)
-        writer.writerows(_fields(value, self._columns) for value in values)
+        writer.writerows(_rows(values, self._columns))
         self._file.write(text.getvalue().encode())
 
 
@@ -155,7 +155,7 @@ class _ParquetWriter(BulkWriter):
                     f"Parquet needs column names, but {short_repr(values[0])} has none; write dicts or named Rows, or "
                     "give BulkWriters.parquet a schema"
                 )
-        self._rows += [_fields(value, self._columns) for value in values]
+        self._rows += _rows(values, self._columns)
         if len(self._rows) >= _PARQUET_BUFFER_ROWS:
             self._write_rows()
 
@@ -193,6 +193,19 @@ def _names_of(value: Any) -> tuple[str, ...] | None:
         names = value.get_field_names()
         return tuple(names) if names else None
     return getattr(value, "_fields", None)  # a NamedTuple
+
+
+def _rows(values: Sequence[Any], columns: tuple[str, ...] | None) -> Sequence[Sequence[Any]]:
+    """The values of each record in the order of `columns`. Batches of plain tuples or dicts take a fast way."""
+    kinds = set(map(type, values))
+    if columns is not None and kinds == {tuple} and set(map(len, values)) == {len(columns)}:
+        return values
+    if columns is not None and kinds == {dict} and set(map(len, values)) == {len(columns)}:
+        try:
+            return [[value[column] for column in columns] for value in values]
+        except KeyError:
+            pass  # `_fields` says which record it is
+    return [_fields(value, columns) for value in values]
 
 
 def _fields(value: Any, columns: tuple[str, ...] | None) -> Sequence[Any]:

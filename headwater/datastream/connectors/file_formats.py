@@ -10,9 +10,10 @@ from typing import Any
 
 from headwater.common.connector import SplitReader
 from headwater.common.errors import ConfigurationError
+from headwater.datastream.connectors.csv_reader import CsvReader
 from headwater.datastream.connectors.file_access import FileSplit
 from headwater.datastream.connectors.parquet_reader import ParquetReader
-from headwater.datastream.connectors.record_readers import BadRecordPolicy, CsvReader, JsonLinesReader, TextLineReader
+from headwater.datastream.connectors.record_readers import BadRecordPolicy, JsonLinesReader, TextLineReader
 
 __all__ = ["BulkFormat", "StreamFormat"]
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator
 from itertools import islice
 from typing import BinaryIO, Final
 
@@ -52,7 +51,9 @@ class LineStream:
         try:
             lines = list(islice(self._file, count))
         except (OSError, EOFError) as error:
-            raise self._unreadable(error) from error
+            raise SerializationError(
+                f"file {self.path} cannot be read after line {self.line}: {error}; it is damaged or not complete"
+            ) from error
         start = self.offset
         self.offset += sum(map(len, lines))
         if not self._compressed and self.offset > self._size:
@@ -66,24 +67,6 @@ class LineStream:
         self.line += len(lines)
         return lines
 
-    def each_line(self) -> Iterator[bytes]:
-        """The lines one by one, for readers that may stop after any; `position` is after the last one yielded."""
-        if self._ended or (not self._compressed and self.offset >= self._size):
-            return
-        try:
-            for line in self._file:
-                if not self._compressed and self.offset >= self._size:
-                    break  # appended since the file was found
-                content = line[len(_BOM) :] if self.offset == 0 and line.startswith(_BOM) else line
-                self.offset += len(line)
-                self.line += 1
-                yield content
-        except (OSError, EOFError) as error:
-            raise self._unreadable(error) from error
-        self._ended = True
-        if not self._compressed and self.offset < self._size:
-            raise _shrank(self.path, self._size, self.offset)
-
     def close(self) -> None:
         if self._compressed and not self._ended:
             with _parked_lock:
@@ -93,11 +76,6 @@ class LineStream:
                 surplus.close()
         else:
             self._file.close()
-
-    def _unreadable(self, error: Exception) -> SerializationError:
-        return SerializationError(
-            f"file {self.path} cannot be read after line {self.line}: {error}; it is damaged or not complete"
-        )
 
     def _drop_what_was_appended(self, lines: list[bytes], start: int) -> None:
         # The file grew since it was found. A line that begins before the old end still belongs to it.

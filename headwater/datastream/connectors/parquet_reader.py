@@ -87,7 +87,15 @@ class ParquetReader(SplitReader):
             if not names:
                 yield [{} for _ in range(part.num_rows)]
                 continue
-            yield [
-                dict(zip(names, row, strict=True))
-                for row in zip(*(column.to_pylist() for column in part.columns), strict=True)
-            ]
+            yield [dict(zip(names, row, strict=True)) for row in zip(*map(_to_list, part.columns), strict=True)]
+
+
+def _to_list(column: Any) -> list[Any]:
+    """`to_pylist`, by way of numpy where that gives the same objects: several times faster."""
+    from pyarrow import types
+
+    kind = column.type
+    number = types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind)
+    if types.is_string(kind) or types.is_large_string(kind) or (number and column.null_count == 0):
+        return list(column.to_numpy(zero_copy_only=False).tolist())
+    return list(column.to_pylist())

@@ -1,10 +1,9 @@
-"""Readers of text lines, JSON lines and CSV: from raw lines to records, with a policy for what cannot be read."""
+"""Readers of text lines and JSON lines: from raw lines to records, with a policy for what cannot be read."""
 
 from __future__ import annotations
 
-import csv
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable
 from enum import Enum
 from typing import Any
 
@@ -119,95 +118,7 @@ class JsonLinesReader(LineReader):
 
     def _decode(self, lines: list[bytes]) -> list[Any]:
         try:
-            records = self._decoder.decode_lines(b"".join(lines))
-        except (msgspec.DecodeError, UnicodeDecodeError):
+            # Not decode_lines: it lets values run over line ends, and what is a record would depend on the batch.
+            return list(map(self._decoder.decode, lines))
+        except (msgspec.DecodeError, UnicodeDecodeError):  # blank lines are among these
             return self._decode_one_by_one(lines, self._decoder.decode)
-        if len(records) != len(lines):  # blank lines, or values that do not keep to one line each
-            return self._decode_one_by_one(lines, self._decoder.decode)
-        return records
-
-
-class CsvReader(LineReader):
-    """Each CSV record is a dict by column name, or a tuple where there are no names.
-
-    A quoted field may hold line feeds, so a record may take several lines; the position is between records.
-    """
-
-    def __init__(
-        self,
-        split: FileSplit,
-        position: LinePosition | None,
-        policy: BadRecordPolicy,
-        *,
-        charset: str,
-        dialect: Mapping[str, Any],
-        header: bool,
-        columns: Sequence[str] | None,
-        converters: Mapping[str, Callable[[str], Any]],
-    ) -> None:
-        self._charset = charset
-        self._dialect = dialect
-        self._last_line = b""
-        names = tuple(columns) if columns is not None else None
-        start = position
-        if header:
-            # The header is read again on every opening: it is one line, and keeps positions small.
-            super().__init__(split, None, BadRecordPolicy.FAIL)
-            first = next(self._new_csv_reader(), None)
-            names = names or tuple(first or ())
-            start = position or self._lines.position
-            self._lines.close()
-        super().__init__(split, start, policy)
-        self._names = names
-        self._converters = [converters.get(name) for name in names or ()] if converters else []
-        unknown = sorted(set(converters) - set(names or ()))
-        if unknown and split.size > 0:
-            raise ConfigurationError(f"CSV file {split.path} has no column {unknown[0]!r}; it has {list(names or ())}")
-        self._csv = self._new_csv_reader()
-
-    def read_batch(self, max_records: int) -> list[Any] | None:
-        records: list[Any] = []
-        while len(records) < max_records:
-            line_number = self._lines.line + 1
-            try:
-                row = next(self._csv, None)
-            except (csv.Error, UnicodeDecodeError) as error:
-                self._bad(line_number, self._last_line, error)
-                self._csv = self._new_csv_reader()
-                continue
-            if row is None:
-                break
-            if row:  # a blank line is no record
-                self._append(records, row, line_number)
-        return records or None
-
-    def _decode(self, lines: list[bytes]) -> list[Any]:
-        raise AssertionError("CSV is read record by record")
-
-    def _new_csv_reader(self) -> Iterator[list[str]]:
-        return csv.reader(self._texts(), strict=True, **self._dialect)
-
-    def _texts(self) -> Iterator[str]:
-        charset = self._charset
-        for line in self._lines.each_line():
-            self._last_line = line
-            yield line.decode(charset)
-
-    def _append(self, records: list[Any], row: list[str], line_number: int) -> None:
-        names = self._names
-        if names is None:
-            records.append(tuple(row))
-            return
-        if len(row) != len(names):
-            self._bad(line_number, row, f"{len(row)} fields where {len(names)} were expected: {list(names)}")
-            return
-        values: list[Any] = row
-        if self._converters:
-            try:
-                values = [
-                    convert(text) if convert else text for text, convert in zip(row, self._converters, strict=True)
-                ]
-            except Exception as error:
-                self._bad(line_number, row, error)
-                return
-        records.append(dict(zip(names, values, strict=True)))
