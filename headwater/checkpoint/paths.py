@@ -79,6 +79,10 @@ class CheckpointLayout:
         return self.root / "LOCK"
 
     @property
+    def committed(self) -> Path:
+        return self.root / "COMMITTED"
+
+    @property
     def manifests(self) -> Path:
         return self.root / "manifests"
 

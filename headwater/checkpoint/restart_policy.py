@@ -6,7 +6,7 @@ import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from headwater.common.errors import ConfigurationError
 
@@ -14,11 +14,14 @@ from headwater.common.errors import ConfigurationError
 class RestartPolicy(ABC):
     """Decides whether, and after what delay, the job goes on after a failure."""
 
+    forgets_on_success: ClassVar[bool] = False
+    """Whether a completed epoch wipes the failures before it: what counts then are failures in a row."""
+
     @abstractmethod
     def next_delay_ms(self, failures: Sequence[int], now_ms: int) -> int | None:
         """Milliseconds to wait before the next attempt; None to give up.
 
-        `failures` are the times (ms) of all failures of this run, oldest first, the one to decide about last.
+        `failures` are the times (ms) of the failures that count, oldest first, the one to decide about last.
         """
 
 
@@ -32,7 +35,9 @@ class NoRestart(RestartPolicy):
 
 @dataclass(frozen=True)
 class FixedDelay(RestartPolicy):
-    """`attempts` restarts over the whole life of the run, each after `delay_ms`."""
+    """`attempts` restarts in a row, each after `delay_ms`: a job that makes progress may fail again, months later."""
+
+    forgets_on_success: ClassVar[bool] = True
 
     attempts: int = 10
     delay_ms: int = 1_000

@@ -48,6 +48,23 @@ class ManifestStore:
         self._needed[manifest.epoch] = _files_of(manifest)
         return path
 
+    def note_committed(self, epoch: int) -> None:
+        """Remember that the output of `epoch` is visible, so that a resumed job need not commit it again.
+
+        Not durable, and need not be: where the note is lost the epoch is committed twice, which committers allow. It
+        spares sinks without memory (print, collect) from repeating themselves after an orderly stop.
+        """
+        draft = self.layout.committed.with_name(self.layout.committed.name + TEMPORARY_SUFFIX)
+        draft.write_text(str(epoch))
+        os.replace(draft, self.layout.committed)
+
+    def is_committed(self, epoch: int) -> bool:
+        """Whether the output of `epoch` is known to be visible."""
+        try:
+            return int(self.layout.committed.read_text()) >= epoch
+        except (FileNotFoundError, ValueError):
+            return False
+
     def epochs(self) -> list[int]:
         """Epochs that have a manifest, oldest first."""
         try:

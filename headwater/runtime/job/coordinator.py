@@ -79,6 +79,8 @@ class Coordinator:
         self.now_ms = 0
         self.next_timer_ms: int | None = None
         self.finished = False
+        self.spark: dict[str, Any] = {}
+        """What the last manifest says about Structured Streaming: the micro-batch it belongs to."""
         self.first_epoch_started: float | None = None
         self.last_commit: float | None = None
         self._cancelled = threading.Event()
@@ -86,7 +88,7 @@ class Coordinator:
     # --- start
 
     def resume(self, manifest: Manifest, incarnation: int) -> None:
-        """Take up where `manifest` ends, and commit its output again: the crash may have come before."""
+        """Take up where `manifest` ends, and commit its output again if the crash may have come before that."""
         self.epoch, self.now_ms, self._incarnation = manifest.epoch, manifest.now_ms, incarnation
         for record in manifest.partitions:
             place = (record.stage, record.partition)
@@ -104,7 +106,10 @@ class Coordinator:
         self.progress.counters.update(manifest.counters)
         self.progress.records_in = manifest.counters.get("records_in", 0)
         self.finished = manifest.finished
-        self._committers.commit(manifest.committables)
+        self.spark = dict(manifest.spark)
+        if self._store is not None and not self._store.is_committed(manifest.epoch):
+            self._committers.commit(manifest.committables)
+            self._store.note_committed(manifest.epoch)
 
     # --- the epoch
 
@@ -116,7 +121,12 @@ class Coordinator:
         return all(source.exhausted for source in [*self.split_sources, *self.dataframes])
 
     def run_epoch(
-        self, now_ms: int, *, dataframes: Mapping[int, Any] | None = None, final: bool = False, spark: dict[str, Any] | None = None
+        self,
+        now_ms: int,
+        *,
+        dataframes: Mapping[int, Any] | None = None,
+        final: bool = False,
+        spark: dict[str, Any] | None = None,
     ) -> int:
         """Run the next epoch to its commit. Returns how many records it read."""
         started = time.monotonic()
@@ -128,6 +138,8 @@ class Coordinator:
         attempt, messages = self._attempt_until_done(epoch, tasks, dataframes, now_ms, final=final)
         records = self._complete(attempt, messages, now_ms, dataframes, final=final, spark=spark or {})
         duration_ms = (time.monotonic() - started) * 1000
+        if self._policy.forgets_on_success:
+            self._failures_ms.clear()
         if not final:
             self._sizer.observe(records, duration_ms)
         self.last_commit = time.monotonic()
@@ -222,6 +234,7 @@ class Coordinator:
         self.epoch, self.now_ms, self.finished = attempt.epoch, now_ms, final
         if self._store is not None:
             self._store.write(self._manifest(acks, committables, spark))
+        self.spark = spark
         fault.reached("manifest-written", attempt.epoch, self._victims(acks))
         if self.plan.batch_mode and not final:
             for uid, items in committables.items():
@@ -233,6 +246,7 @@ class Coordinator:
             self._committers.commit(committables)
         fault.reached("sink-committed", attempt.epoch, self._victims(acks))
         if self._store is not None:
+            self._store.note_committed(attempt.epoch)
             protected = {name for name in self._writing} | {name + TEMPORARY_SUFFIX for name in self._writing}
             self._store.collect_garbage(self._retained, protected)
         return records

@@ -9,7 +9,6 @@ import shutil
 import threading
 import uuid
 from pathlib import Path
-from typing import Any
 
 import cloudpickle
 
@@ -180,7 +179,7 @@ class _Job:
             self._resume(coordinator)
             self.client.running(coordinator)
             if not coordinator.finished:
-                self._drive(coordinator, context)
+                self._drive(coordinator)
         finally:
             engine.close()
         first, last = coordinator.first_epoch_started, coordinator.last_commit
@@ -204,12 +203,12 @@ class _Job:
             log.info("job '%s' resumes after epoch %d", self._plan.name, decision.manifest.epoch)
             coordinator.resume(decision.manifest, decision.incarnation)
 
-    def _drive(self, coordinator: Coordinator, context: Any) -> None:
+    def _drive(self, coordinator: Coordinator) -> None:
         epoch_ms = self._configuration.get(EPOCH_DURATION)
         if any(source.streaming for source in coordinator.dataframes):
-            from headwater.runtime.spark.streaming import run_streaming_query
+            from headwater.runtime.spark.streaming import StreamingQueryDriver
 
-            run_streaming_query(coordinator, context, self._layout, epoch_ms, ticks=self._plan.needs_ticks)
+            StreamingQueryDriver(coordinator, ticks=self._plan.needs_ticks).run(self._layout, epoch_ms)
         else:
             run_epochs(coordinator, epoch_ms, ticks=self._plan.needs_ticks)
 

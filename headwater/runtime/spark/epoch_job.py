@@ -13,6 +13,7 @@ from typing import Any
 
 from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
 from pyspark import RDD, SparkContext
+from pyspark.errors import PySparkException
 from pyspark.serializers import NoOpSerializer, pack_long
 
 from headwater.common.errors import HeadwaterError
@@ -43,7 +44,7 @@ class SparkEngine:
             frames = self._build(header, tasks, dataframes).collect()
         except Py4JNetworkError as error:
             raise EngineLostError(f"Spark's JVM is gone: {error}") from None
-        except (Py4JJavaError, Py4JError) as error:
+        except (Py4JError, PySparkException) as error:  # the latter with a SparkSession, which translates the former
             raise self._describe(error) from None  # a wall of Java explains nothing to the user
         messages = [pickle.loads(payload_of(frame)) for frame in frames]
         failures = [message for message in messages if isinstance(message, EpochFailure)]
@@ -99,14 +100,18 @@ class SparkEngine:
         pairs = python.PairwiseRDD(jrdd).asJavaPairRDD().partitionBy(python.PythonPartitioner(width, 0))
         return RDD(python.PythonRDD.valueOfPair(pairs), self._context, NoOpSerializer())
 
-    def _describe(self, error: Py4JError) -> EpochAttemptError | EngineLostError:
+    def _describe(self, error: Exception) -> EpochAttemptError | EngineLostError:
         if self._context._jsc is None or self._context._jsc.sc().isStopped():
             return EngineLostError("the Spark context was stopped")
         text = str(error.java_exception.getMessage()) if isinstance(error, Py4JJavaError) else str(error)
         reason = text.split("Driver stacktrace")[0].strip()[:4000]
         # Python code that raised raises again; a worker, task or executor that died may live next time.
-        fatal = HeadwaterError(f"Spark could not run the epoch: {reason}") if "PYTHON_EXCEPTION" in reason else None
+        fatal = HeadwaterError(f"Spark could not run the epoch: {reason}") if _python_raised(error, reason) else None
         return EpochAttemptError(reason, error=fatal)
+
+
+def _python_raised(error: Exception, reason: str) -> bool:
+    return "PYTHON_EXCEPTION" in reason or type(error).__name__ == "PythonException"
 
 
 def _keyed(routed: Iterable[Routed]) -> Iterator[bytes]:

@@ -53,6 +53,8 @@ def spark_context(settings: SparkSettings) -> SparkContext:
     """The active context, or a new one. A context that the program made itself is used as it is."""
     active: SparkContext | None = SparkContext._active_spark_context
     if active is not None and active._jsc is not None:
+        if "PYSPARK_PYTHON" not in os.environ and is_local(str(active.master)):
+            active.pythonExec = sys.executable  # not whatever "python3" means: it may lack headwater
         return active
     require_java()
     os.environ["PYSPARK_PYTHON"] = os.environ.get("PYSPARK_PYTHON", sys.executable)

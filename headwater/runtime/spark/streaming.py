@@ -1,9 +1,110 @@
-"""Jobs with streaming DataFrames: Structured Streaming calls us once per micro-batch, which is an epoch."""
+"""Jobs with streaming DataFrames: Structured Streaming calls us once per micro-batch, which is an epoch.
+
+Spark writes a micro-batch's offsets to its log before it calls us and notes the batch as done after we returned. Our
+manifest stands between the two. So after a crash Spark repeats at most the last batch, and the manifest tells whether
+that batch already counts.
+"""
 
 from __future__ import annotations
 
+import tempfile
+from pathlib import Path
 from typing import Any
 
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 
-def run_streaming_query(coordinator: Any, context: Any, layout: Any, epoch_ms: int, *, ticks: bool) -> None:
-    raise NotImplementedError
+from headwater.checkpoint.paths import CheckpointLayout
+from headwater.runtime.job.coordinator import Coordinator, JobCancelledError
+from headwater.runtime.job.source_progress import DataFrameProgress
+
+_SOURCE = "__headwater_source"
+_TICK = -1
+_WAIT_SECONDS = 0.2
+
+
+class StreamingQueryDriver:
+    """Runs a coordinator's epochs from a streaming query."""
+
+    def __init__(self, coordinator: Coordinator, *, ticks: bool) -> None:
+        self._coordinator = coordinator
+        self._streams = [source for source in coordinator.dataframes if source.streaming]
+        self._error: BaseException | None = None
+        self._in_epoch = False
+        # Sources that we read ourselves get their turn only in a micro-batch: without ticks they would have to wait
+        # for data of the others.
+        self._ticks = ticks or bool(coordinator.split_sources)
+
+    def run(self, layout: CheckpointLayout | None, epoch_ms: int) -> None:
+        """Run until the job is cancelled or fails: a streaming DataFrame has no end."""
+        with tempfile.TemporaryDirectory(prefix="headwater-spark-") as scratch:
+            location = layout.spark if layout is not None else Path(scratch)
+            writer = self._input().writeStream.foreachBatch(self._on_batch).option("checkpointLocation", str(location))
+            query = writer.trigger(processingTime=f"{max(epoch_ms // 10, 1)} milliseconds").start()
+            try:
+                while not query.awaitTermination(_WAIT_SECONDS):
+                    # Stopping a query inside an epoch makes Spark throw; `_on_batch` ends it there instead.
+                    if self._coordinator.cancelled and not self._in_epoch:
+                        query.stop()
+            except StreamingQueryException:
+                if self._error is None and not self._coordinator.cancelled:
+                    raise
+        if self._error is not None:
+            raise self._error
+        if self._coordinator.cancelled:
+            raise JobCancelledError("the job was cancelled")
+
+    def _input(self) -> DataFrame:
+        """One streaming DataFrame of all streams: tagged, each in a column of its own, if there are several."""
+        if len(self._streams) == 1 and not self._ticks:
+            frame: DataFrame = self._streams[0].dataframe
+            return frame
+        parts = [
+            stream.dataframe.select(F.lit(stream.spec.id).alias(_SOURCE), F.struct("*").alias(_column(stream)))
+            for stream in self._streams
+        ]
+        if self._ticks:
+            session = self._streams[0].dataframe.sparkSession
+            rate = session.readStream.format("rate").option("rowsPerSecond", 1).load()
+            parts.append(rate.select(F.lit(_TICK).alias(_SOURCE)))
+        union: DataFrame = parts[0]
+        for part in parts[1:]:
+            union = union.unionByName(part, allowMissingColumns=True)
+        return union
+
+    def _split(self, batch: DataFrame) -> dict[int, Any]:
+        if len(self._streams) == 1 and not self._ticks:
+            return {self._streams[0].spec.id: batch}
+        return {
+            stream.spec.id: batch.where(F.col(_SOURCE) == stream.spec.id).select(f"{_column(stream)}.*")
+            for stream in self._streams
+        }
+
+    def _on_batch(self, batch: DataFrame, batch_id: int) -> None:
+        coordinator = self._coordinator
+        self._in_epoch = True
+        try:
+            if coordinator.cancelled:
+                raise JobCancelledError("the job was cancelled")
+            if batch_id <= coordinator.spark.get("batch_id", -1):
+                return  # its manifest exists: the crash came before Spark noted the batch as done
+            frames = self._split(batch)
+            for source in coordinator.dataframes:
+                if not source.streaming and not source.exhausted:
+                    frames[source.spec.id] = source.dataframe
+            if len(frames) > 1 or self._ticks:
+                batch.persist()
+            try:
+                coordinator.run_epoch(coordinator.stamp(), dataframes=frames, spark={"batch_id": batch_id})
+            finally:
+                batch.unpersist()
+        except BaseException as error:
+            self._error = error
+            raise
+        finally:
+            self._in_epoch = False
+
+
+def _column(stream: DataFrameProgress) -> str:
+    return f"source_{stream.spec.id}"
