@@ -62,6 +62,13 @@ class Source(ABC):
     def open_reader(self, split: Split, position: Any | None) -> SplitReader:
         """Open `split` at `position` (None: from its start). Called in a task, once per split and epoch."""
 
+    def plan_read(self, split: Split, position: Any | None, budget: int) -> Split:
+        """The split as the task should get it, to read at most `budget` records from `position`. Runs in the driver.
+
+        For sources whose data is in the driver: they put just what the epoch may read into the split's payload.
+        """
+        return split
+
     def timestamps_of(self, records: list[Any]) -> list[int] | None:
         """Timestamps (ms) that the source itself knows for the records just read, or None."""
         return None

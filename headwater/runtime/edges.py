@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import cycle, islice
+from itertools import repeat
+from operator import length_hint
 from typing import Any
 
 from headwater.common.errors import HeadwaterError, InvalidKeyError, SerializationError, UserCodeError, short_repr
@@ -168,7 +169,7 @@ class EdgeWriter:
                 return
             targets = [router[key_of(value)] for value in remaining]
         except Exception as error:
-            raise self._key_error(error, values, len(values) - remaining.__length_hint__() - 1) from error
+            raise self._key_error(error, values, len(values) - length_hint(remaining) - 1) from error
         self._distribute(targets, values, timestamps)
 
     def _by_partitioner(self, values: list[Any], timestamps: Timestamps) -> None:
@@ -181,7 +182,7 @@ class EdgeWriter:
             else:
                 targets = [partitioner(key_of(value), self._parallelism) for value in remaining]
         except Exception as error:
-            index = len(values) - remaining.__length_hint__() - 1
+            index = len(values) - length_hint(remaining) - 1
             raise self._user_error(self._operator_name, values[index], error) from error
         for target, value in zip(targets, values, strict=True):
             if type(target) is not int or not 0 <= target < self._parallelism:
@@ -217,7 +218,7 @@ class EdgeWriter:
         if timestamps is not None and times is None:
             times = self._timestamps[target] = [None] * len(buffered)
         if times is not None:
-            times.extend(timestamps if timestamps is not None else islice(cycle((None,)), len(values)))
+            times.extend(timestamps if timestamps is not None else repeat(None, len(values)))
         buffered.extend(values)
         if len(buffered) >= CHUNK_RECORDS:
             self._flush(target)
@@ -244,7 +245,9 @@ class EdgeWriter:
     def _key_error(self, error: Exception, values: list[Any], index: int) -> HeadwaterError:
         record = values[index]
         if isinstance(error, InvalidKeyError):
-            return InvalidKeyError(f"key_by before operator '{self._operator_name}', record {short_repr(record)}: {error}")
+            return InvalidKeyError(
+                f"key_by before operator '{self._operator_name}', record {short_repr(record)}: {error}"
+            )
         return self._user_error(f"key_by before {self._operator_name}", record, error)
 
     def _user_error(self, where: str, record: Any, error: Exception) -> UserCodeError:
@@ -259,4 +262,6 @@ class EdgeWriter:
                     f"a record on its way to operator '{self._operator_name}' cannot be pickled: {short_repr(value)} "
                     f"({type(value).__name__}): {cause}; emit plain data (tuples, Rows, dataclasses) between operators"
                 )
-        return SerializationError(f"records on their way to operator '{self._operator_name}' cannot be pickled: {error}")
+        return SerializationError(
+            f"records on their way to operator '{self._operator_name}' cannot be pickled: {error}"
+        )

@@ -29,7 +29,9 @@ class SinkCommitters:
             except HeadwaterError:
                 raise
             except Exception as error:
-                raise UserCodeError.from_exception(error, f"{name} (commit)", f"{len(items)} committables", -1) from error
+                raise UserCodeError.from_exception(
+                    error, f"{name} (commit)", f"{len(items)} committables", -1
+                ) from error
 
     def close(self) -> None:
         for _, committer in self._committers.values():

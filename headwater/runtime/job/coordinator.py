@@ -11,7 +11,7 @@ import os
 import secrets
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from headwater.checkpoint.epoch_sizing import EpochSizer
@@ -117,8 +117,12 @@ class Coordinator:
         """The next epoch's processing time: the clock's, but never before the last epoch's."""
         return max(self.now_ms + 1 if self.epoch >= 0 else 0, int(time.time() * 1000))
 
+    def _sources(self) -> Iterator[SplitSourceProgress | DataFrameProgress]:
+        yield from self.split_sources
+        yield from self.dataframes
+
     def all_exhausted(self) -> bool:
-        return all(source.exhausted for source in [*self.split_sources, *self.dataframes])
+        return all(source.exhausted for source in self._sources())
 
     def run_epoch(
         self,
@@ -247,7 +251,7 @@ class Coordinator:
         fault.reached("sink-committed", attempt.epoch, self._victims(acks))
         if self._store is not None:
             self._store.note_committed(attempt.epoch)
-            protected = {name for name in self._writing} | {name + TEMPORARY_SUFFIX for name in self._writing}
+            protected = self._writing | {name + TEMPORARY_SUFFIX for name in self._writing}
             self._store.collect_garbage(self._retained, protected)
         return records
 
@@ -331,7 +335,7 @@ class Coordinator:
                 )
                 for (stage, partition), watermarks in sorted(self._watermarks.items())
             ],
-            sources={source.spec.uid: source.record() for source in [*self.split_sources, *self.dataframes]},
+            sources={source.spec.uid: source.record() for source in self._sources()},
             committables=committables,
             counters=dict(self.progress.counters),
             finished=self.finished,
@@ -367,4 +371,3 @@ class Coordinator:
 
     def close(self) -> None:
         self._committers.close()
-

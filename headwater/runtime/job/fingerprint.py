@@ -11,9 +11,7 @@ from headwater.graph.plan import JobPlan
 
 def stateful_operators(plan: JobPlan) -> dict[str, str]:
     """{uid: name} of the operators whose state snapshots hold."""
-    return {
-        operator.uid: operator.name for stage in plan.stages for operator in stage.operators if operator.needs_slot
-    }
+    return {operator.uid: operator.name for stage in plan.stages for operator in stage.operators if operator.needs_slot}
 
 
 def plan_fingerprint(plan: JobPlan) -> str:

@@ -29,6 +29,8 @@ from headwater.common.config_options import (
     LOG_LEVEL,
     MASTER,
     OPTIONS,
+    PYTHON_FILES,
+    PYTHON_REQUIREMENTS,
     STATE_DIRECTORY,
     spark_settings,
 )
@@ -42,6 +44,7 @@ from headwater.runtime.job.client import LocalJobClient
 from headwater.runtime.job.coordinator import Coordinator, JobCancelledError
 from headwater.runtime.job.fingerprint import plan_fingerprint, stateful_operators
 from headwater.runtime.job.loop import run_epochs
+from headwater.runtime.job.requirements import check_requirements
 from headwater.runtime.main_module import capture_main
 from headwater.runtime.slot.client import shut_down
 from headwater.runtime.slot.launcher import SlotLaunch, socket_directory
@@ -80,7 +83,11 @@ class _Job:
 
     def prepare(self) -> None:
         """Take the checkpoint directory and decide where to start."""
+        logging.getLogger("headwater").setLevel(python_log_level(self._configuration.get(LOG_LEVEL)))
         self._plan_bytes = cloudpickle.dumps(self._plan)
+        requirements = self._configuration.get(PYTHON_REQUIREMENTS)
+        if requirements:
+            check_requirements(requirements)
         if self._configuration.get(CHECKPOINTING_ENABLED) and not self._plan.batch_mode:
             self._layout = CheckpointLayout(self._directory())
             self._lock = DirectoryLock(self._layout, self._plan.name)
@@ -140,6 +147,7 @@ class _Job:
 
     def _run(self) -> JobExecutionResult:
         from headwater.runtime.spark.epoch_job import SparkEngine
+        from headwater.runtime.spark.python_files import ship
         from headwater.runtime.spark.session import SparkSettings, is_local, spark_context
 
         configuration = self._configuration
@@ -152,6 +160,7 @@ class _Job:
                 confs=spark_settings(configuration),
             )
         )
+        ship(context, configuration.get(PYTHON_FILES) or ())
         self._launch = SlotLaunch(
             job_id=self._run_id(),
             secret=secrets.token_bytes(32),
@@ -159,7 +168,7 @@ class _Job:
             main_classes=capture_main(),
             checkpoint_dir=str(self._layout.root) if self._layout is not None else None,
             listen_tcp=not is_local(str(context.master)),
-            log_level=configuration.get(LOG_LEVEL),
+            log_level=python_log_level(configuration.get(LOG_LEVEL)),
         )
         engine = SparkEngine(context, self._plan, self._launch)
         coordinator = self._coordinator = Coordinator(
@@ -245,7 +254,11 @@ def _stop_all() -> None:
 atexit.register(_stop_all)
 
 
+def python_log_level(name: str) -> str:
+    """Our levels by Python's names."""
+    return {"WARN": "WARNING", "OFF": "CRITICAL"}.get(name, name)
+
+
 def _spark_memory(number_of_bytes: int | None) -> str:
     """Bytes as Spark spells them. The JVM only moves chunks, so a gibibyte is enough unless somebody knows better."""
     return "1g" if number_of_bytes is None else f"{max(number_of_bytes >> 20, 1)}m"
-

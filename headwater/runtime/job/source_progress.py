@@ -119,11 +119,8 @@ class SplitSourceProgress:
         ]
 
     def _assign(self, state: _SplitState, budget: int) -> SplitAssignment:
-        split = state.split
-        plan_read = getattr(self.source, "plan_read", None)
-        if plan_read is not None:
-            position = None if state.position is None else pickle.loads(state.position)
-            split = plan_read(split, position, budget)
+        position = None if state.position is None else pickle.loads(state.position)
+        split = self.source.plan_read(state.split, position, budget)
         return SplitAssignment(split, state.position, budget, state.operator_state, state.watermarks)
 
     def apply(self, acks: Iterable[SplitAck], epoch: int, attempt_id: str) -> int:
@@ -203,9 +200,7 @@ class DataFrameProgress:
         return self._operator_state, self._watermarks
 
     def marker(self, index: int, *, final: bool) -> SourceTask:
-        return SourceTask(
-            index, self.spec.id, 0, marker=dict(self._watermarks), exhausted=self.exhausted, final=final
-        )
+        return SourceTask(index, self.spec.id, 0, marker=dict(self._watermarks), exhausted=self.exhausted, final=final)
 
     def apply(self, acks: Iterable[SplitAck], *, read: bool) -> int:
         """The partitions of a DataFrame are not the same from epoch to epoch: the slowest one speaks for all."""

@@ -56,7 +56,9 @@ def find_or_start(launch: SlotLaunch, known: SlotAddress | None, stage: int, par
     return connect(launch_slot(launch, stage, partition, local_host()), launch.secret)
 
 
-def run_epoch(sock: socket.socket, begin: BeginEpoch, steps: Iterable[Step]) -> Iterator[tuple[int, bytes] | SlotAck | SlotFailure]:
+def run_epoch(
+    sock: socket.socket, begin: BeginEpoch, steps: Iterable[Step]
+) -> Iterator[tuple[int, bytes] | SlotAck | SlotFailure]:
     """Send the steps, yield the slot's output frames as they come, and end with its acknowledgement or failure.
 
     A thread sends while this one receives: a slot that is busy writing output does not read, so one thread alone could

@@ -95,7 +95,7 @@ class SlotServer:
     def accept_forever(self) -> None:
         """Accept connections until the watched JVM is gone."""
         watched = _open_pidfd(self._config.watch_pid)
-        descriptors: list[object] = [*self._listeners]
+        descriptors: list[socket.socket | int] = [*self._listeners]
         if watched is not None:
             descriptors.append(watched)
         while True:

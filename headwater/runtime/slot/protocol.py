@@ -150,7 +150,7 @@ class Receiver:
 
     def _read(self, count: int) -> bytes:
         try:
-            data = self._file.read(count)
+            data: bytes = self._file.read(count)
         except (OSError, ValueError) as error:
             raise ConnectionLostError(f"connection lost: {error}") from error
         if len(data) != count:
@@ -172,7 +172,9 @@ def authenticate_client(sock: socket.socket, secret: bytes) -> None:
     """The relay's half."""
     greeting = _read_exactly(sock, 32 + _NONCE)
     if greeting[:32] != _MAGIC.ljust(32, b" "):
-        raise ConnectionLostError(f"the slot speaks {greeting[:32]!r}, expected {_MAGIC!r}; use one Python on all hosts")
+        raise ConnectionLostError(
+            f"the slot speaks {greeting[:32]!r}, expected {_MAGIC!r}; use one Python on all hosts"
+        )
     nonce = secrets.token_bytes(_NONCE)
     sock.sendall(_prove(secret, b"relay", greeting[32:]) + nonce)
     if not hmac.compare_digest(_read_exactly(sock, 32), _prove(secret, b"slot", nonce)):

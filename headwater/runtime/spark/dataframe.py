@@ -34,7 +34,9 @@ def _run_partition(
     partition = context.partitionId() if context is not None else 0
     task = stage_zero_task(header, launch, partition)
     for target, frame in task.guarded(lambda: _read(header, launch, source_id, partition, batches, task)):
-        yield pa.RecordBatch.from_arrays([pa.array([target], pa.int32()), pa.array([frame], pa.binary())], schema=_ARROW_SCHEMA)
+        yield pa.RecordBatch.from_arrays(
+            [pa.array([target], pa.int32()), pa.array([frame], pa.binary())], schema=_ARROW_SCHEMA
+        )
     for _ in batches:  # after an error: what is left must be read, or Spark cannot use the worker again
         pass
 

@@ -92,7 +92,7 @@ class SparkEngine:
         jvm = self._context._jvm
         assert jvm is not None
         for part in parts:
-            part._bypass_serializer = True  # type: ignore[attr-defined]
+            part._bypass_serializer = True
         jrdd = parts[0]._jrdd.rdd()
         for part in parts[1:]:
             jrdd = jrdd.union(part._jrdd.rdd())
@@ -139,5 +139,3 @@ def _run_stage(
 def _emit_rows(emit: Any, rows: Iterable[Any]) -> Iterator[bytes]:
     result: Iterator[bytes] = emit((row[0], bytes(row[1])) for row in rows)
     return result
-
-

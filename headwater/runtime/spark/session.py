@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +11,7 @@ from pathlib import Path
 from pyspark import SparkConf, SparkContext
 
 from headwater.common.java import require_java
+from headwater.runtime.spark.python_files import zip_package
 
 _LOG4J = Path(__file__).with_name("log4j2.properties")
 
@@ -79,7 +79,8 @@ def spark_context(settings: SparkSettings) -> SparkContext:
         conf.set(key, value)
     context = SparkContext(conf=conf)
     if not is_local(settings.master) and not settings.master.startswith("local-cluster"):
-        context.addPyFile(str(_package_archive(context)))
+        package = Path(__file__).resolve().parents[2]
+        context.addPyFile(str(zip_package(package, Path(context._temp_dir or ".") / "headwater.zip")))
     return context
 
 
@@ -94,14 +95,3 @@ def _import_paths() -> list[str]:
     paths = [entry for entry in paths if not entry.startswith(sys.base_prefix) or entry == os.getcwd()]
     package_root = str(Path(__file__).resolve().parents[3])
     return [*paths, package_root, *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
-
-
-def _package_archive(context: SparkContext) -> Path:
-    """headwater itself as a zip file for executors on other hosts."""
-    package = Path(__file__).resolve().parents[2]
-    archive = Path(context._temp_dir or ".") / "headwater.zip"
-    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as file:
-        for path in package.rglob("*"):
-            if path.is_file() and "__pycache__" not in path.parts:
-                file.write(path, path.relative_to(package.parent))
-    return archive

@@ -130,10 +130,10 @@ class _Task:
         except HeadwaterError as error:
             yield from self.to_driver(EpochFailure(str(error), error=error), FrameKind.ERROR)
         except Exception:
-            error = HeadwaterError(
+            bug = HeadwaterError(
                 f"internal error in stage {self.stage} partition {self.partition}:\n{traceback.format_exc()}"
             )
-            yield from self.to_driver(EpochFailure(str(error), error=error), FrameKind.ERROR)
+            yield from self.to_driver(EpochFailure(str(bug), error=bug), FrameKind.ERROR)
 
 
 def stage_zero_task(header: EpochHeader, launch: SlotLaunch, index: int) -> _Task:
