@@ -75,7 +75,7 @@ class TestCollect:
         committer.commit(write(sink, [1, 2], context(epoch=1)))
         assert got_two.wait(10) and not done.is_set()
         committer.commit(write(sink, [3], context(epoch=2)))
-        committer.close()
+        results.finish()
         thread.join(10)
         assert seen == [1, 2, 3] and done.is_set()
 
@@ -88,13 +88,21 @@ class TestCollect:
         with pytest.raises(RuntimeError, match="job failed"):
             next(iterator)
 
+    def test_a_committer_that_is_closed_does_not_hide_the_failure_that_closed_it(self) -> None:
+        sink = CollectSink()
+        sink.create_committer().close()
+        results = collected_results(sink.collect_id)
+        results.finish(RuntimeError("job failed"))
+        with pytest.raises(RuntimeError, match="job failed"):
+            next(iter(results))
+
     def test_an_older_epoch_is_never_delivered_again(self) -> None:
         sink = CollectSink()
         committer = sink.create_committer()
         first, second = write(sink, [1], context(epoch=1)), write(sink, [2], context(epoch=2))
         for committables in (first, second, first, second):
             committer.commit(committables)
-        committer.close()
+        collected_results(sink.collect_id).finish()
         assert list(collected_results(sink.collect_id)) == [1, 2]
 
     def test_closed_results_are_forgotten(self) -> None:
