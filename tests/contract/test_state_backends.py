@@ -285,6 +285,10 @@ def test_a_change_in_place_is_a_change(make_backend: MakeBackend, stored: Any, c
     backend.commit_epoch()
     assert committed() == [changed] * 3
     other = restore(make_backend, chain)
+    other.current_key = "k"
+    for state in (other.get_state(LIST).get()[0], other.get_state(MAP).get("m"), other.get_state(VALUE).value()):
+        change(state)
+    other.rollback_epoch()
     assert other.committed_value("value", "k") == changed
     assert other.committed_value("list", "k") == [changed, "appended first"]
     assert other.committed_value("map", "k") == {"m": changed}
@@ -324,6 +328,83 @@ def test_what_came_and_went_within_an_epoch_leaves_no_delta(backend: KeyedStateB
     ]:
         fill(state)
         state.clear()
+    assert backend.delta_sections() == []
+
+
+def test_a_map_that_was_changed_then_cleared_comes_back_whole(backend: KeyedStateBackend) -> None:
+    state = backend.get_state(MAP)
+    state.put_all({"a": 1, "b": 2, "c": 3})
+    backend.commit_epoch()
+    state.put("a", 10)
+    state.remove("b")
+    state.clear()
+    state.put("d", 4)
+    assert backend.committed_value("map", "k") == {"a": 1, "b": 2, "c": 3}
+    backend.rollback_epoch()
+    assert dict(state.items()) == {"a": 1, "b": 2, "c": 3}
+
+
+def test_a_replayed_epoch_gives_the_same_delta(backend: KeyedStateBackend) -> None:
+    def epoch() -> list[Section]:
+        backend.begin_epoch()
+        for index in range(10):
+            backend.current_key = index % 3
+            backend.get_state(REDUCING).add(index)
+            backend.get_state(LIST).add(index)
+            backend.get_state(MAP).put(index % 2, index)
+            backend.event_timers.register(index % 4, index % 3)
+        list(backend.event_timers.pop_due(1))
+        return backend.delta_sections()
+
+    epoch()
+    backend.commit_epoch()
+    first = epoch()
+    backend.rollback_epoch()
+    assert epoch() == first
+
+
+def test_removals_are_in_the_delta(backend: KeyedStateBackend, make_backend: MakeBackend) -> None:
+    states: dict[str, Any] = {
+        descriptor.name: backend.get_state(descriptor) for descriptor in (VALUE, LIST, MAP, REDUCING, AGGREGATING)
+    }
+    entries = states["map"]
+    for key in ("removed", "stays"):
+        backend.current_key = key
+        states["value"].update(1)
+        entries.put_all({"a": 1, "b": 2})
+        for name in ("list", "reducing", "aggregating"):
+            states[name].add(1)
+    for timer in (1, 2):
+        backend.event_timers.register(timer, "k")
+        backend.processing_timers.register(timer, "k")
+    chain = backend.delta_sections()
+    backend.commit_epoch()
+    backend.current_key = "removed"
+    for state in states.values():
+        state.clear()
+    backend.current_key = "stays"
+    entries.remove("a")
+    backend.event_timers.delete(1, "k")
+    assert list(backend.processing_timers.pop_due(1)) == [(1, "k", None)]
+    chain += backend.delta_sections()
+    backend.commit_epoch()
+    for sections in (chain, list(backend.full_sections())):
+        other = restore(make_backend, sections)
+        assert {name: other.keys(name) for name in states} == {name: ["stays"] for name in states}
+        assert other.committed_value("map", "stays") == {"b": 2}
+        assert other.event_timers.timers() == other.processing_timers.timers() == [(2, "k", None)]
+
+
+def test_timers_of_both_kinds_are_rolled_back(backend: KeyedStateBackend) -> None:
+    queues = (backend.event_timers, backend.processing_timers)
+    for queue in queues:
+        queue.register(1, "a")
+    backend.commit_epoch()
+    for queue in queues:
+        list(queue.pop_due(1))
+        queue.register(2, "b")
+    backend.rollback_epoch()
+    assert [queue.timers() for queue in queues] == [[(1, "a", None)]] * 2
     assert backend.delta_sections() == []
 
 
@@ -446,10 +527,10 @@ def test_a_hole_in_the_chain_is_noticed(backend: KeyedStateBackend, make_backend
 
 # -- against a model ---------------------------------------------------------------------------------------------------
 
-KEYS = st.sampled_from(["a", "b", 1, 2.5, ("t", 1), None])
+KEYS = st.sampled_from(["a", 1, ("t", None)])  # few, so that epochs meet again on the same entries
 SCALARS = st.one_of(st.integers(-3, 3), st.text(max_size=2), st.tuples(st.integers(0, 2), st.text(max_size=1)))
 VALUES = st.one_of(SCALARS, st.lists(st.integers(0, 2), max_size=2), st.dictionaries(st.text(max_size=1), SCALARS))
-MAP_KEYS = st.sampled_from(["x", "y", 3, (1, 2)])
+MAP_KEYS = st.sampled_from(["x", (1, 2)])
 
 
 class BackendMachine(RuleBasedStateMachine):
@@ -569,6 +650,10 @@ class BackendMachine(RuleBasedStateMachine):
         self.model[name].pop(key, None)
 
     @rule(key=KEYS)
+    def clear_map(self, key: Any) -> None:
+        self.clear(key, "map")
+
+    @rule(key=KEYS)
     def clear_current_key(self, key: Any) -> None:
         self.backend.current_key = key
         self.backend.clear_current_key()
@@ -650,5 +735,5 @@ class BackendMachine(RuleBasedStateMachine):
 def test_backend_agrees_with_a_dict(name: str) -> None:
     machine = type("Machine", (BackendMachine,), {"make": staticmethod(BACKENDS[name])})
     case = machine.TestCase
-    case.settings = settings(max_examples=80, stateful_step_count=40, deadline=None)
+    case.settings = settings(max_examples=120, stateful_step_count=50, deadline=None)
     case().runTest()

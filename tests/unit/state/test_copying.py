@@ -38,6 +38,11 @@ class Open:
     content: list[int] = field(default_factory=list)
 
 
+@dataclass
+class Counter2D:
+    x: int = 0
+
+
 class TupleWithDict(tuple):  # type: ignore[type-arg]  # its __dict__ can change
     pass
 
@@ -73,6 +78,7 @@ MUTABLE = [
     Frozen([]),
     Frozen(Frozen({})),
     Open(),
+    Counter2D(),
     Row(1),
     Counter(),
     TupleWithDict((1,)),
