@@ -26,7 +26,7 @@ class BulkWriter(ABC):
     @abstractmethod
     def add_batch(self, values: Sequence[Any]) -> None: ...
 
-    def finish(self) -> None:  # noqa: B027
+    def finish(self) -> None:
         """Write what the format needs at its end. Nothing is added afterwards."""
 
 
