@@ -345,22 +345,23 @@ def test_a_map_that_was_changed_then_cleared_comes_back_whole(backend: KeyedStat
 
 
 def test_a_replayed_epoch_gives_the_same_delta(backend: KeyedStateBackend) -> None:
-    def epoch() -> list[Section]:
+    def epoch(start: int) -> list[Section]:
         backend.begin_epoch()
         for index in range(10):
             backend.current_key = index % 3
             backend.get_state(REDUCING).add(index)
             backend.get_state(LIST).add(index)
             backend.get_state(MAP).put(index % 2, index)
-            backend.event_timers.register(index % 4, index % 3)
-        list(backend.event_timers.pop_due(1))
+            backend.event_timers.register(start + index % 4, index % 3)
+        list(backend.event_timers.pop_due(start + 1))
         return backend.delta_sections()
 
-    epoch()
+    epoch(0)
     backend.commit_epoch()
-    first = epoch()
+    first = epoch(2)
     backend.rollback_epoch()
-    assert epoch() == first
+    assert epoch(2) == first
+    assert {section.kind for section in first} == {"keyed", "event_timers"}
 
 
 def test_removals_are_in_the_delta(backend: KeyedStateBackend, make_backend: MakeBackend) -> None:
