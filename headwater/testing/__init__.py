@@ -2,7 +2,8 @@
 
 from headwater.testing.clock import ManualClock
 from headwater.testing.collecting_sink import CollectingSink
-from headwater.testing.harness import OneInputOperatorHarness, OperatorSnapshot
+from headwater.testing.harness import OneInputOperatorHarness
+from headwater.testing.operator_harness import OperatorSnapshot
 from headwater.testing.recorded_output import EmittedIdle, EmittedWatermark, Record
 from headwater.testing.script_source import CRASH, EOF, PAUSE, Crash, ScriptedCrash, ScriptSource, Watermark
 
