@@ -38,6 +38,10 @@ class SplitReader(ABC):
     def position(self) -> Any:
         """The position after the last record returned: a reader opened there goes on with the next record."""
 
+    def counters(self) -> dict[str, int]:
+        """What this reader counted beside records, for the job's counters: bad records that it skipped, say."""
+        return {}
+
     def close(self) -> None:
         """Release what the reader holds. Called once, also after an error."""
 
@@ -104,7 +108,13 @@ class Committer(ABC):
 
     @abstractmethod
     def commit(self, committables: list[Any]) -> None:
-        """Make all of `committables` visible. Must be idempotent: after a crash the last epoch's are committed again."""
+        """Make all of `committables` visible. Idempotent: after a crash the last epoch's are committed again."""
+
+    def clean_up(self, job_id: str) -> None:
+        """Delete what attempts of the job left that no manifest names.
+
+        Called when nothing is in flight: at the job's start, after the last epoch was committed again, and at its end.
+        """
 
     def close(self) -> None:
         """Release what the committer holds."""

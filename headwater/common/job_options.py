@@ -100,7 +100,7 @@ CHECKPOINT_DIRECTORY = _text(
     "execution.checkpointing.dir",
     None,
     "Where checkpoints go. It belongs to one job: started again on it, the job resumes.",
-    default_text="a directory of the job's name under headwater.state.dir",
+    default_text="a directory for this run under headwater.state.dir, removed when the job has finished",
     former_keys=("state.checkpoints.dir",),
 )
 CHECKPOINTING_INTERVAL = _duration(

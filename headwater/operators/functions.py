@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 class Function(ABC):  # noqa: B024 - as in PyFlink, it is a base without an abstract method of its own
     """Base of all user functions."""
 
-    def open(self, runtime_context: RuntimeContext) -> None:  # noqa: B027
+    def open(self, runtime_context: RuntimeContext) -> None:
         """Called once per partition before the first record, and again if an epoch had to be rolled back."""
 
-    def close(self) -> None:  # noqa: B027
+    def close(self) -> None:
         """Called once at the end, and before each `open` that follows a rollback."""
 
 
@@ -191,5 +191,5 @@ class CheckpointedFunction(ABC):
     def initialize_state(self, context: FunctionInitializationContext) -> None:
         """Get the list states and load from them. Called right before each `open`, so also after a rollback."""
 
-    def snapshot_state(self, context: FunctionInitializationContext) -> None:  # noqa: B027
+    def snapshot_state(self, context: FunctionInitializationContext) -> None:
         """The epoch ends: write what is held outside of state into the list states."""

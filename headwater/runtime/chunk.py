@@ -41,7 +41,7 @@ class Header(NamedTuple):
     channel: str
     seq: int
     watermark: int
-    count: int = 0
+    records: int = 0
     idle: bool = False
     ended: bool = False
 

@@ -16,12 +16,6 @@ from headwater.state.key_groups import KeyRouter
 CHUNK_RECORDS = 4096
 """A target's buffer is sent when it holds this many records."""
 
-COALESCE_RECORDS = 64
-"""A buffer smaller than this waits for company when the watermark advances.
-
-Its chunk then carries the older watermark, which is safe: the records count as coming earlier than they did.
-"""
-
 Emit = Callable[[int, bytes], None]
 """Hands a frame on: `(target partition of the next stage on the way, frame)`."""
 
@@ -85,11 +79,8 @@ class EdgeWriter:
         if watermark <= self.watermark:
             return
         self.watermark = watermark
-        for target, values in enumerate(self._values):
-            if len(values) >= COALESCE_RECORDS:
-                self._flush(target)
-            elif not values:
-                self._chunk_watermark[target] = watermark
+        for target in range(self._parallelism):
+            self._flush(target)
 
     def end_channel(self, *, ended: bool) -> None:
         """Send what is buffered and tell every target where the channel stands at the end of the epoch."""

@@ -117,6 +117,7 @@ def _read_split(
                 output.emit(records, source.timestamps_of(records))
                 yield None
             position = reader.position()
+            counters = reader.counters()
         finally:
             reader.close()
     except HeadwaterError:
@@ -129,7 +130,7 @@ def _read_split(
     totals.asked += assignment.budget
     yield SplitAck(
         task.source_id, split.split_id, pickle.dumps(position, 5), count, finished, dump_operator_state(states),
-        outcome.watermarks,
+        outcome.watermarks, counters,
     )  # fmt: skip
 
 

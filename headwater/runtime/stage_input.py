@@ -98,7 +98,7 @@ class StageInput:
         waiting = [(floors.get(head, MIN_WATERMARK), index) for index, head in enumerate(sorted(self._heads))]
         while waiting:
             waiting.sort()
-            watermark, index = waiting.pop(0)
+            _, index = waiting.pop(0)
             for step in plans[index]:
                 yield step
                 if step.kind == "watermark":

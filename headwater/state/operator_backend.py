@@ -1,25 +1,29 @@
-"""State of one operator partition that belongs to no key: lists, stored whole or as appends."""
+"""State of one operator partition that belongs to no key: lists, and maps that every partition holds alike."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, cast
 
 from headwater.common.errors import StateError
 from headwater.state import payload as codec
-from headwater.state.api import ListState
-from headwater.state.descriptors import ListStateDescriptor
+from headwater.state.api import BroadcastState, ListState, ReadOnlyBroadcastState
+from headwater.state.descriptors import ListStateDescriptor, MapStateDescriptor, StateDescriptor
+from headwater.state.heap_broadcast import HeapBroadcastState, ReadOnlyHeapBroadcastState
 from headwater.state.heap_list import HeapListState
 from headwater.state.heap_store import ABSENT
-from headwater.state.section import NO_KEY_GROUP, OPERATOR, Section
+from headwater.state.section import BROADCAST, NO_KEY_GROUP, OPERATOR, Section
 
-_LAYOUT = ("operator-list",)
+_LAYOUTS = {OPERATOR: ("operator-list",), BROADCAST: ("operator-broadcast",)}
+_WORDS = {OPERATOR: "a list state", BROADCAST: "a broadcast state"}
 _KEY = None
-"""The one key under which each list is stored."""
+"""The one key under which each list or map is stored."""
+
+_Store = HeapListState | HeapBroadcastState
 
 
 class _SingleScope:
-    """All lists are about the same "key"."""
+    """All states are about the same "key"."""
 
     current_key: Any = _KEY
 
@@ -34,82 +38,113 @@ class OperatorStateBackend:
     def __init__(self, uid: str) -> None:
         self.uid = uid
         self._scope = _SingleScope()
-        self._lists: dict[str, HeapListState] = {}
+        self._stores: dict[str, tuple[str, _Store]] = {}  # {name: (kind of section, store)}
         self._changed_before_epoch: set[str] = set()
 
     def get_list_state(self, state_descriptor: ListStateDescriptor) -> ListState[Any]:
         """The list state of that name. The same object for the same name."""
-        if not isinstance(state_descriptor, ListStateDescriptor):
-            raise StateError(
-                f"operator '{self.uid}': operator list state needs a ListStateDescriptor, found {state_descriptor!r}"
-            )
-        if state_descriptor.get_ttl_config() is not None:
-            raise StateError(
-                f"state '{state_descriptor.name}' of operator '{self.uid}': only keyed state can have a TTL"
-            )
-        return self._list(state_descriptor.name)
+        self._check(state_descriptor, ListStateDescriptor, "operator list state")
+        return cast(HeapListState, self._store(state_descriptor.name, OPERATOR))
 
-    def _list(self, name: str) -> HeapListState:
-        state = self._lists.get(name)
-        if state is None:
-            state = self._lists[name] = HeapListState(self._scope)
-        return state
+    def get_broadcast_state(self, state_descriptor: MapStateDescriptor) -> BroadcastState[Any, Any]:
+        """The broadcast state of that name. The same object for the same name.
+
+        Every partition must do the same to it: after a restore a partition may be given another one's.
+        """
+        self._check(state_descriptor, MapStateDescriptor, "broadcast state")
+        return cast(HeapBroadcastState, self._store(state_descriptor.name, BROADCAST))
+
+    def get_read_only_broadcast_state(self, state_descriptor: MapStateDescriptor) -> ReadOnlyBroadcastState[Any, Any]:
+        """The broadcast state of that name, for those who may not change it."""
+        self._check(state_descriptor, MapStateDescriptor, "broadcast state")
+        state = cast(HeapBroadcastState, self._store(state_descriptor.name, BROADCAST))
+        return ReadOnlyHeapBroadcastState(state_descriptor.name, state)
 
     def begin_epoch(self) -> None:
         """An epoch begins. What was changed since the last commit stays changed, and is part of the next delta."""
-        for name, state in self._lists.items():
-            if state.undo:
-                state.commit()
+        for name, (_, store) in self._stores.items():
+            if store.undo:
+                store.commit()
                 self._changed_before_epoch.add(name)
 
     def commit_epoch(self) -> None:
         """What the epoch changed is final."""
-        for state in self._lists.values():
-            state.commit()
+        for _, store in self._stores.values():
+            store.commit()
         self._changed_before_epoch.clear()
 
     def rollback_epoch(self) -> None:
         """Take back what changed since the epoch began."""
-        for state in self._lists.values():
-            state.rollback()
+        for _, store in self._stores.values():
+            store.rollback()
 
     def delta_sections(self) -> list[Section]:
         """What changed since the last commit."""
         sections: list[Section] = []
-        for name, state in self._lists.items():
+        for name, (kind, store) in self._stores.items():
             if name in self._changed_before_epoch:
-                whole = state.full_entries(state.table, None)
-                sections.append(self._section(name, whole if any(whole) else ([], [], [], [_KEY])))
-            elif state.undo and any(entries := state.delta_entries(state.undo)):
-                sections.append(self._section(name, entries))
+                whole = store.full_entries(store.table, None)
+                # The last column of every shape names the keys that are gone.
+                sections.append(self._section(name, kind, whole if any(whole) else (*whole[:-1], [_KEY])))
+            elif store.undo and any(entries := store.delta_entries(store.undo)):
+                sections.append(self._section(name, kind, entries))
         return sections
 
     def full_sections(self) -> Iterator[Section]:
         """All that is there now."""
-        for name, state in self._lists.items():
-            if state.table:
-                yield self._section(name, state.full_entries(state.table, None))
+        for name, (kind, store) in self._stores.items():
+            if store.table:
+                yield self._section(name, kind, store.full_entries(store.table, None))
 
     def load_section(self, section: Section) -> None:
-        """Restore a section; a full snapshot's first, then those of its deltas."""
+        """Restore a section; a full snapshot's first, then those of its deltas.
+
+        The chains of several old partitions may be loaded one after the other: a broadcast state is in each of them.
+        """
         layout, entries = codec.decode(section.payload, section.uid, section.name)
-        if section.uid != self.uid or layout != _LAYOUT:
+        if section.uid != self.uid or layout != _LAYOUTS.get(section.kind):
             raise StateError(
                 f"operator '{self.uid}' was given state '{section.name}' of operator '{section.uid}', {layout!r}, "
-                f"as its list state"
+                f"as operator state of kind '{section.kind}'"
             )
-        self._list(section.name).load_entries(entries)
+        self._store(section.name, section.kind).load_entries(entries)
 
     def committed_list(self, state_name: str) -> list[Any]:
         """What the last commit says; [] if there is nothing. May be called from another thread."""
-        state = self._lists.get(state_name)
-        found: Any = ABSENT if state is None else state.committed(_KEY)
+        found = self._committed(state_name)
         return [] if found is ABSENT else list(found)
 
-    def number_of_entries(self) -> int:
-        """How many elements are stored, summed over the lists."""
-        return sum(len(elements) for state in self._lists.values() for elements in state.table.values())
+    def committed_broadcast(self, state_name: str) -> dict[Any, Any]:
+        """What the last commit says; {} if there is nothing. May be called from another thread."""
+        found = self._committed(state_name)
+        return {} if found is ABSENT else dict(found)
 
-    def _section(self, name: str, entries: tuple[Any, ...]) -> Section:
-        data = codec.encode(_LAYOUT, entries, self.uid, name)
-        return Section(self.uid, OPERATOR, name, NO_KEY_GROUP, data)
+    def number_of_entries(self) -> int:
+        """How many elements are stored, summed over the lists and maps."""
+        return sum(len(elements) for _, store in self._stores.values() for elements in store.table.values())
+
+    def _committed(self, state_name: str) -> Any:
+        known = self._stores.get(state_name)
+        return ABSENT if known is None else known[1].committed(_KEY)
+
+    def _store(self, name: str, kind: str) -> _Store:
+        known = self._stores.get(name)
+        if known is None:
+            store: _Store = HeapListState(self._scope) if kind == OPERATOR else HeapBroadcastState(self._scope)
+            known = self._stores[name] = (kind, store)
+        elif known[0] != kind:
+            raise StateError(
+                f"state '{name}' of operator '{self.uid}' is {_WORDS[known[0]]}, but is asked for as {_WORDS[kind]}; "
+                "use another name for the new one"
+            )
+        return known[1]
+
+    def _check(self, descriptor: StateDescriptor, expected: type[StateDescriptor], what: str) -> None:
+        if not isinstance(descriptor, expected):
+            raise StateError(f"operator '{self.uid}': {what} needs a {expected.__name__}, found {descriptor!r}")
+        if descriptor.get_ttl_config() is not None:
+            raise StateError(f"state '{descriptor.name}' of operator '{self.uid}': only keyed state can have a TTL")
+
+    def _section(self, name: str, kind: str, entries: tuple[Any, ...]) -> Section:
+        data = codec.encode(_LAYOUTS[kind], entries, self.uid, name)
+        return Section(self.uid, kind, name, NO_KEY_GROUP, data)

@@ -9,8 +9,10 @@ KEYED: Final = "keyed"
 EVENT_TIMERS: Final = "event_timers"
 PROCESSING_TIMERS: Final = "processing_timers"
 OPERATOR: Final = "operator"
+BROADCAST: Final = "broadcast"
+"""As OPERATOR, but every partition has the same: when the job is rescaled it is copied, not dealt out."""
 
-SECTION_KINDS: Final = frozenset({KEYED, EVENT_TIMERS, PROCESSING_TIMERS, OPERATOR})
+SECTION_KINDS: Final = frozenset({KEYED, EVENT_TIMERS, PROCESSING_TIMERS, OPERATOR, BROADCAST})
 
 NO_KEY_GROUP: Final = -1
 

@@ -45,6 +45,8 @@ class SplitAck:
     finished: bool
     operator_state: bytes
     watermarks: dict[str, int] = field(default_factory=dict)
+    counters: dict[str, int] = field(default_factory=dict)
+    """What the reader counted beside records: bad ones that it skipped, say."""
 
 
 @dataclass

@@ -33,6 +33,11 @@ class SinkCommitters:
                     error, f"{name} (commit)", f"{len(items)} committables", -1
                 ) from error
 
+    def clean_up(self, job_id: str) -> None:
+        """Let sinks delete what dead attempts left. Nothing of the job may be in flight."""
+        for _, committer in self._committers.values():
+            committer.clean_up(job_id)
+
     def close(self) -> None:
         for _, committer in self._committers.values():
             committer.close()

@@ -302,7 +302,10 @@ class Coordinator:
         counters["records_in"] = counters.get("records_in", 0) + records
         counters["epochs"] = counters.get("epochs", 0) + 1
         for message in messages:
-            if isinstance(message, StageAck | SourceAck):
+            if isinstance(message, SplitAck):
+                for name, count in message.counters.items():
+                    counters[name] = counters.get(name, 0) + count
+            elif isinstance(message, StageAck | SourceAck):
                 for uid, count in message.outcome.records_in.items():
                     counters[f"{uid}.records_in"] = counters.get(f"{uid}.records_in", 0) + count
         heads = [
@@ -368,6 +371,10 @@ class Coordinator:
 
     def slots(self) -> list[SlotAddress]:
         return list(self._book.values())
+
+    def clean_up(self) -> None:
+        """Delete what attempts that died left in the sinks' places. Called when none is under way."""
+        self._committers.clean_up(self.job_id)
 
     def close(self) -> None:
         self._committers.close()

@@ -160,9 +160,11 @@ class _Job:
                 confs=spark_settings(configuration),
             )
         )
-        ship(context, configuration.get(PYTHON_FILES) or ())
+        files: list[str] | None = configuration.get(PYTHON_FILES)
+        ship(context, files or ())
         self._launch = SlotLaunch(
-            job_id=self._run_id(),
+            job_id=self._job_id,
+            run_id=uuid.uuid4().hex,
             secret=secrets.token_bytes(32),
             plan=self._plan_bytes,
             main_classes=capture_main(),
@@ -186,18 +188,16 @@ class _Job:
         )
         try:
             self._resume(coordinator)
+            coordinator.clean_up()
             self.client.running(coordinator)
             if not coordinator.finished:
                 self._drive(coordinator)
+                coordinator.clean_up()
         finally:
             engine.close()
         first, last = coordinator.first_epoch_started, coordinator.last_commit
         runtime_ms = int((last - first) * 1000) if first is not None and last is not None else 0
         return JobExecutionResult(JobID(self._job_id), runtime_ms, coordinator.progress.counters)
-
-    def _run_id(self) -> str:
-        """Names the slots of this very run: a job that resumes must not meet the slots of its former self."""
-        return uuid.uuid4().hex
 
     def _resume(self, coordinator: Coordinator) -> None:
         decision = self._decision
@@ -226,7 +226,7 @@ class _Job:
             if self._launch is not None:
                 for address in self._coordinator.slots():
                     shut_down(address, self._launch.secret)
-                shutil.rmtree(socket_directory(self._launch.job_id), ignore_errors=True)
+                shutil.rmtree(socket_directory(self._launch.run_id), ignore_errors=True)
             try:
                 self._coordinator.close()
             except Exception:

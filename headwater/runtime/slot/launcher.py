@@ -25,6 +25,8 @@ class SlotLaunch:
     """All that is needed to start any slot of a job. Made by the driver, travels with the epochs."""
 
     job_id: str
+    run_id: str
+    """Names the slots of this very run: a job that resumes must not meet the slots of its former self."""
     secret: bytes
     plan: bytes
     main_classes: bytes
@@ -39,7 +41,7 @@ def launch_slot(launch: SlotLaunch, stage: int, partition: int, host: str) -> Sl
     The slot gets a session of its own: it outlives the Python worker that started it and ends with the executor's JVM.
     """
     incarnation = secrets.token_hex(4)
-    directory = socket_directory(launch.job_id)
+    directory = socket_directory(launch.run_id)
     path = os.path.join(directory, f"{stage}-{partition}-{incarnation}.sock")
     config = SlotConfig(
         address=SlotAddress(stage, partition, host, 0, path, 0, incarnation),
@@ -84,9 +86,9 @@ def _await_ready(ready: int, stage: int, partition: int) -> SlotAddress:
     raise ConnectionLostError(f"slot of stage {stage} partition {partition} did not start: {answer}")
 
 
-def socket_directory(job_id: str) -> str:
+def socket_directory(run_id: str) -> str:
     """A directory only this user can enter. Short, because a Unix socket's path has at most 107 bytes."""
-    directory = os.path.join(tempfile.gettempdir(), f"headwater-{os.getuid()}", job_id[:12])
+    directory = os.path.join(tempfile.gettempdir(), f"headwater-{os.getuid()}", run_id[:12])
     parent = os.path.dirname(directory)
     for each in (parent, directory):
         os.makedirs(each, mode=0o700, exist_ok=True)

@@ -6,6 +6,7 @@ running a small epoch (docs/decisions/0001).
 
 from __future__ import annotations
 
+import contextlib
 import pickle
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
@@ -34,12 +35,12 @@ class SparkEngine:
         self._context = context
         self._plan = plan
         self._launch = context.broadcast(launch)
-        self._job_id = launch.job_id
+        self._group = launch.run_id
 
     def run(self, header: EpochHeader, tasks: Sequence[SourceTask], dataframes: Mapping[int, Any]) -> list[Any]:
         """Run one attempt; return the acknowledgements. Raises `EpochAttemptError` if it cannot complete."""
         context = self._context
-        context.setJobGroup(self._job_id, f"{self._plan.name}: epoch {header.attempt.epoch}", False)
+        context.setJobGroup(self._group, f"{self._plan.name}: epoch {header.attempt.epoch}", False)
         try:
             frames = self._build(header, tasks, dataframes).collect()
         except Py4JNetworkError as error:
@@ -56,14 +57,12 @@ class SparkEngine:
 
     def cancel(self) -> None:
         """Give the attempt under way up."""
-        self._context.cancelJobGroup(self._job_id)
+        self._context.cancelJobGroup(self._group)
 
     def close(self) -> None:
         """Forget the job's broadcast."""
-        try:
+        with contextlib.suppress(Exception):  # the context may be gone already
             self._launch.destroy()
-        except Exception:  # the context may be gone already
-            pass
 
     def _build(self, header: EpochHeader, tasks: Sequence[SourceTask], dataframes: Mapping[int, Any]) -> RDD[Any]:
         last = len(self._plan.stages) == 1
@@ -88,7 +87,7 @@ class SparkEngine:
         return rdd
 
     def _shuffle(self, parts: list[RDD[Any]], width: int) -> RDD[Any]:
-        """Send each frame to the partition it is keyed with. This is what RDD.partitionBy does, less its own batching."""
+        """Send each frame to the partition it is keyed with. It is RDD.partitionBy without its batching."""
         jvm = self._context._jvm
         assert jvm is not None
         for part in parts:

@@ -7,10 +7,12 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from pyspark import SparkConf, SparkContext
 
 from headwater.common.java import require_java
+from headwater.runtime.spark.gateway import can_start_directly, forget_address, start_gateway
 from headwater.runtime.spark.python_files import zip_package
 
 _LOG4J = Path(__file__).with_name("log4j2.properties")
@@ -31,11 +33,14 @@ _DEFAULTS = {
     ),
     "spark.sql.streaming.checkpoint.fileChecksum.enabled": "false",
     "spark.sql.session.timeZone": "UTC",
-    "spark.cleaner.referenceTracking.cleanCheckpoints": "false",
+    "spark.cleaner.periodicGC.interval": "30s",  # shuffle files of past epochs go when the JVM collects their RDDs
 }
 
 # C1 only: epochs are many small jobs, and the JVM moves bytes; what C2 would win it spends on compiling.
 _JVM_OPTIONS = "-XX:+UseParallelGC -XX:TieredStopAtLevel=1 -XX:-UsePerfData -Xshare:auto"
+
+
+_jvm_process: Any = None  # kept: the JVM ends when the pipe to its standard input closes
 
 
 @dataclass(frozen=True)
@@ -56,13 +61,14 @@ def spark_context(settings: SparkSettings) -> SparkContext:
         if "PYSPARK_PYTHON" not in os.environ and is_local(str(active.master)):
             active.pythonExec = sys.executable  # not whatever "python3" means: it may lack headwater
         return active
-    require_java()
+    java = require_java()
     os.environ["PYSPARK_PYTHON"] = os.environ.get("PYSPARK_PYTHON", sys.executable)
     os.environ["PYTHONPATH"] = os.pathsep.join(dict.fromkeys(_import_paths()))
     spark_level = settings.log_level.lower() if settings.log_level.upper() in ("DEBUG", "INFO") else "off"
-    conf = SparkConf().setMaster(settings.master).setAppName(settings.app_name)
-    for key, value in {
+    confs = {
         **_DEFAULTS,
+        "spark.master": settings.master,
+        "spark.app.name": settings.app_name,
         "spark.driver.memory": settings.driver_memory,
         "spark.driver.extraJavaOptions": (
             f"{_JVM_OPTIONS} -Dlog4j2.configurationFile={_LOG4J.as_uri()} -Dheadwater.spark.log.level={spark_level}"
@@ -71,17 +77,30 @@ def spark_context(settings: SparkSettings) -> SparkContext:
             f"{_JVM_OPTIONS} -Dlog4j2.configurationFile={_LOG4J.as_uri()} -Dheadwater.spark.log.level={spark_level}"
         ),
         "spark.executorEnv.PYTHONPATH": os.environ["PYTHONPATH"],
-    }.items():
-        conf.set(key, value)
+        **settings.confs,
+    }
     if settings.master.startswith("local-cluster"):
         os.environ.setdefault("SPARK_HOME", str(Path(sys.modules["pyspark"].__file__ or "").parent))
-    for key, value in settings.confs.items():
-        conf.set(key, value)
-    context = SparkContext(conf=conf)
+    context = _start(java, settings.master, confs)
     if not is_local(settings.master) and not settings.master.startswith("local-cluster"):
         package = Path(__file__).resolve().parents[2]
         context.addPyFile(str(zip_package(package, Path(context._temp_dir or ".") / "headwater.zip")))
     return context
+
+
+def _start(java: str, master: str, confs: Mapping[str, str]) -> SparkContext:
+    global _jvm_process
+    direct = SparkContext._gateway is None and can_start_directly(master, confs)
+    if direct:
+        _jvm_process = start_gateway(java, confs)
+    try:
+        conf = SparkConf()
+        for key, value in confs.items():
+            conf.set(key, value)
+        return SparkContext(conf=conf)
+    finally:
+        if direct:
+            forget_address()
 
 
 def is_local(master: str) -> bool:

@@ -46,12 +46,12 @@ class WorkerJob:
     @classmethod
     def of(cls, launch: SlotLaunch) -> WorkerJob:
         """The job of this launch; jobs of earlier launches are closed and forgotten."""
-        job = cls._known.get(launch.job_id)
+        job = cls._known.get(launch.run_id)
         if job is None:
             for old in cls._known.values():
                 old.close()
             cls._known.clear()
-            job = cls._known[launch.job_id] = cls(launch)
+            job = cls._known[launch.run_id] = cls(launch)
         return job
 
     def borrow_runner(self, stage: int, partition: int, incarnation: int) -> tuple[StageRunner, list[Routed]]:

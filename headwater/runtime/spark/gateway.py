@@ -1,0 +1,107 @@
+"""Starts the driver's JVM for PySpark, without the detours of `spark-submit`.
+
+`bin/spark-submit` is a shell script that starts one JVM to compute the command line of another, which then prints a
+warning about a module that only Spark's ML needs. Here the second JVM is started directly: a second or two less to
+wait, and a quiet terminal. PySpark connects to it as to any gateway that already exists.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+from pyspark.find_spark_home import _find_spark_home
+from pyspark.serializers import UTF8Deserializer, read_int
+
+from headwater.common.errors import ConfigurationError
+
+START_SECONDS = 120
+
+# What Spark's own launcher opens for the JVM (org.apache.spark.launcher.JavaModuleOptions), less the incubator module.
+_MODULE_OPTIONS = (
+    "-XX:+IgnoreUnrecognizedVMOptions",
+    *(
+        f"--add-opens=java.base/{package}=ALL-UNNAMED"
+        for package in (
+            "java.lang", "java.lang.invoke", "java.lang.reflect", "java.io", "java.net", "java.nio", "java.util",
+            "java.util.concurrent", "java.util.concurrent.atomic", "jdk.internal.ref", "sun.nio.ch", "sun.nio.cs",
+            "sun.security.action", "sun.util.calendar",
+        )
+    ),
+    "--add-opens=java.security.jgss/sun.security.krb5=ALL-UNNAMED",
+    "-Djdk.reflect.useDirectMethodHandle=false",
+    "-Dio.netty.tryReflectionSetAccessible=true",
+    "-Dio.netty.allocator.type=pooled",
+    "-Dio.netty.handler.ssl.defaultEndpointVerificationAlgorithm=NONE",
+    "--enable-native-access=ALL-UNNAMED",
+)  # fmt: skip
+
+
+def can_start_directly(master: str, confs: Mapping[str, str]) -> bool:
+    """Whether nothing asks for what spark-submit does beyond starting a JVM: packages, classpaths, deploy modes."""
+    special = ("spark.jars", "spark.jars.packages", "spark.driver.extraClassPath", "spark.submit.deployMode")
+    return (
+        master.startswith("local")
+        and "PYSPARK_GATEWAY_PORT" not in os.environ
+        and "PYSPARK_SUBMIT_ARGS" not in os.environ
+        and not os.environ.get("SPARK_CONF_DIR")
+        and not any(key in confs for key in special)
+    )
+
+
+def start_gateway(java: str, confs: Mapping[str, str]) -> subprocess.Popen[bytes]:
+    """Start the JVM and put its address where PySpark looks for it. The JVM ends when this process does."""
+    home = Path(_find_spark_home())
+    directory = tempfile.mkdtemp(prefix="headwater-gateway-")
+    connection_file = Path(directory) / "connection"
+    environment = {
+        **os.environ,
+        "SPARK_HOME": str(home),
+        "SPARK_ENV_LOADED": "1",
+        "SPARK_CONNECT_MODE": "0",
+        "_PYSPARK_DRIVER_CONN_INFO_PATH": str(connection_file),
+    }
+    command = [
+        java,
+        *confs["spark.driver.extraJavaOptions"].split(),
+        *_MODULE_OPTIONS,
+        f"-Xmx{confs['spark.driver.memory']}",
+        "-cp",
+        f"{home}/conf/:{home}/jars/*",
+        "org.apache.spark.deploy.SparkSubmit",
+        *(part for key, value in confs.items() for part in ("--conf", f"{key}={value}")),
+        "pyspark-shell",
+    ]
+    try:
+        process = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,  # the gateway ends when this pipe breaks
+            env=environment,
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN),  # Ctrl-C is for us
+        )
+        deadline = time.monotonic() + START_SECONDS
+        while not connection_file.exists() and process.poll() is None and time.monotonic() < deadline:
+            time.sleep(0.02)
+        if not connection_file.exists():
+            process.kill()
+            raise ConfigurationError(
+                f"Spark's JVM ({java}) did not start; run it by hand to see why: {' '.join(command[:1])} -version"
+            )
+        with connection_file.open("rb") as file:
+            os.environ["PYSPARK_GATEWAY_PORT"] = str(read_int(file))
+            os.environ["PYSPARK_GATEWAY_SECRET"] = UTF8Deserializer().loads(file)
+        return process
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+def forget_address() -> None:
+    """PySpark is connected: child processes need not know how to reach the JVM."""
+    os.environ.pop("PYSPARK_GATEWAY_PORT", None)
+    os.environ.pop("PYSPARK_GATEWAY_SECRET", None)
