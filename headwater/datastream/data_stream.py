@@ -244,7 +244,8 @@ class DataStream(OperatorSettings, NotYet):
 
     def print(self, sink_identifier: str | None = None) -> DataStreamSink:
         """Write records to standard output as they are committed: `identifier:partition> record`."""
-        return self._add_sink(PrintSink(sink_identifier or "", type_info=self._transformation.output_type), "Print to Std. Out")
+        sink = PrintSink(sink_identifier or "", type_info=self._transformation.output_type)
+        return self._add_sink(sink, "Print to Std. Out")
 
     def sink_to(self, sink: Sink) -> DataStreamSink:
         """Write records to `sink`; they become visible when their epoch is committed."""

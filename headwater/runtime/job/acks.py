@@ -29,8 +29,8 @@ class StageAck:
     @classmethod
     def of_slot(cls, ack: SlotAck, worker_pid: int) -> StageAck:
         return cls(
-            ack.stage, ack.partition, ack.outcome, worker_pid, ack.address, ack.delta, ack.full, ack.writing, ack.restored,
-            ack.processing_ms, ack.snapshot_ms,
+            ack.stage, ack.partition, ack.outcome, worker_pid, ack.address, ack.delta, ack.full, ack.writing,
+            ack.restored, ack.processing_ms, ack.snapshot_ms,
         )  # fmt: skip
 
 
