@@ -21,6 +21,7 @@ LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"checkpoint"}),
     frozenset({"graph"}),
     frozenset({"table", "cep", "datastream"}),
+    frozenset({"compat"}),
     frozenset({"testing"}),
     frozenset({"runtime"}),
     frozenset({"cli", "server", "demo"}),
@@ -87,6 +88,8 @@ def violation(found: Import) -> str | None:
 
     importer, imported = Path(found.file).parts[1], parts[1]
     target = layer_of(imported)
+    if importer == "__main__.py":  # `python -m headwater` is the command line
+        importer = "cli"
     if importer == "__init__.py":
         return None if target is None else f"{found}: headwater/__init__.py runs before every layer, so it imports none"
     if importer == imported or target is None:  # its own package, or a plain name such as headwater.__version__

@@ -1,7 +1,7 @@
 """Maps imports of `pyflink.*` onto `headwater.*`.
 
 A module of PyFlink *is* the module of the same path here: one object under two names in `sys.modules`. Classes keep the
-module name they were defined with (`headwater...`), so what was pickled by reference never mentions PyFlink and loads in
+module name they were defined with (`headwater...`), so what was pickled by reference never names PyFlink and loads in
 any process. A user's own module that imports PyFlink needs the mapping wherever it is imported: the runtime installs it
 in Python workers and slots if the driver has it (`headwater/runtime/main_module.py`).
 """
@@ -12,6 +12,7 @@ import importlib
 import importlib.util
 import sys
 from collections.abc import Sequence
+from importlib.abc import Loader
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any
@@ -40,7 +41,7 @@ class PyFlinkFinder:
         return ModuleSpec(fullname, _AliasLoader(own_name), is_package=found.submodule_search_locations is not None)
 
 
-class _AliasLoader:
+class _AliasLoader(Loader):
     """Loads a module by handing out the one that exists under another name."""
 
     def __init__(self, own_name: str) -> None:
@@ -85,7 +86,7 @@ def install() -> None:
     """
     if is_installed():
         return
-    sys.meta_path.insert(0, _finder)  # type: ignore[arg-type]
+    sys.meta_path.insert(0, _finder)
 
 
 def is_installed() -> bool:
@@ -96,7 +97,7 @@ def is_installed() -> bool:
 def uninstall() -> None:
     """Take the mapping back, and forget the aliases that were imported. For tests."""
     if is_installed():
-        sys.meta_path.remove(_finder)  # type: ignore[arg-type]
+        sys.meta_path.remove(_finder)
     for name in [name for name in sys.modules if name == PYFLINK or name.startswith(f"{PYFLINK}.")]:
         if (sys.modules[name].__name__ or "").startswith(HEADWATER):
             del sys.modules[name]

@@ -26,6 +26,7 @@ from headwater.common.errors import TypeMismatchError, short_repr
 from headwater.common.execution_config import ExecutionConfig
 from headwater.common.job_client import JobClient
 from headwater.common.job_execution_result import JobExecutionResult
+from headwater.common.session_defaults import session_defaults
 from headwater.common.time import DurationLike
 from headwater.common.type_checker import compile_batch_checker, compile_checker
 from headwater.common.typeinfo import TypeInformation, Types
@@ -70,7 +71,9 @@ class StreamExecutionEnvironment(PythonDependencies, NotYet):
     }
 
     def __init__(self, configuration: Configuration | None = None) -> None:
-        self._configuration = Configuration(configuration)
+        self._configuration = session_defaults()
+        if configuration is not None:
+            self._configuration.add_all(configuration)
         self._checkpoint_config = CheckpointConfig(self._configuration)
         self._execution_config = ExecutionConfig(self._configuration)
         self._operators: list[OperatorTransformation] = []
@@ -78,7 +81,10 @@ class StreamExecutionEnvironment(PythonDependencies, NotYet):
 
     @staticmethod
     def get_execution_environment(configuration: Configuration | None = None) -> StreamExecutionEnvironment:
-        """A new environment. What `configuration` leaves open comes from environment variables, then the defaults."""
+        """A new environment.
+
+        What `configuration` leaves open comes from the command line, then environment variables, then the defaults.
+        """
         return StreamExecutionEnvironment(configuration)
 
     # --- settings -----------------------------------------------------------------------------------------------

@@ -1,0 +1,89 @@
+"""The command `headwater`, also `python -m headwater`."""
+
+from __future__ import annotations
+
+import platform
+import sys
+from collections.abc import Callable, Sequence
+from importlib import metadata
+
+from headwater import __version__
+from headwater.cli.usage import INTERRUPTED, USAGE_ERROR, UsageError, nearest
+
+
+def _run(arguments: Sequence[str]) -> int:
+    from headwater.cli.run import run  # each verb imports only what it needs: --version must not wait for Spark
+
+    return run(arguments)
+
+
+def _config(arguments: Sequence[str]) -> int:
+    from headwater.cli.config import config
+
+    return config(arguments)
+
+
+def _demo(arguments: Sequence[str]) -> int:
+    from headwater.demo.__main__ import main as demo
+
+    return demo(arguments)
+
+
+VERBS: dict[str, tuple[Callable[[Sequence[str]], int], str]] = {
+    "run": (_run, "run a program; its imports may say headwater or pyflink"),
+    "config": (_config, "list the settings: key, type, default, environment variable, what it does"),
+    "demo": (_demo, "two million card payments, one slot killed half way, nothing lost"),
+}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit code: 0, 1 (failed), 2 (wrong usage) or 130 (Ctrl-C)."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        return _dispatch(given)
+    except UsageError as error:
+        print(error, file=sys.stderr)
+        return USAGE_ERROR
+    except KeyboardInterrupt:
+        return INTERRUPTED
+
+
+def _dispatch(given: list[str]) -> int:
+    if not given or given[0] in ("-h", "--help", "help"):
+        print(_help())
+        return 0 if given else USAGE_ERROR
+    verb, *rest = given
+    if verb in ("-V", "--version", "version"):
+        print(_version())
+        return 0
+    if verb not in VERBS:
+        kind = "option" if verb.startswith("-") else "command"
+        hint = nearest(verb, [*VERBS, "--version", "--help"])
+        if verb.endswith(".py"):
+            hint = f"; did you mean 'headwater run {verb}'?"
+        raise UsageError(f"headwater: unknown {kind} '{verb}'{hint or '; see headwater --help'}")
+    return VERBS[verb][0](rest)
+
+
+def _help() -> str:
+    verbs = "\n".join(f"  {name:<8} {text}" for name, (_, text) in VERBS.items())
+    return (
+        "usage: headwater COMMAND ...\n\n"
+        "Flink's stateful stream processing in Python, executed by Spark.\n\n"
+        f"commands:\n{verbs}\n\n"
+        "options:\n"
+        "  --version  the versions of headwater, Python and PySpark\n"
+        "  --help     this text; also after a command"
+    )
+
+
+def _version() -> str:
+    try:
+        pyspark = metadata.version("pyspark")
+    except metadata.PackageNotFoundError:
+        pyspark = "missing"
+    return f"headwater {__version__} (Python {platform.python_version()}, PySpark {pyspark})"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,100 @@
+"""`headwater run program.py`: runs a program as Python itself would, with PyFlink's imports mapped."""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+import warnings
+from collections.abc import Sequence
+from types import ModuleType
+
+from headwater.cli.run_arguments import parse_run_arguments
+from headwater.cli.usage import FAILURE, INTERRUPTED, USAGE_ERROR, UsageError
+from headwater.common.config_options import validate
+from headwater.common.configuration import Configuration
+from headwater.common.errors import ConfigurationError, HeadwaterError, UserCodeError
+from headwater.common.session_defaults import set_session_defaults
+from headwater.compat import pyflink_imports
+
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run the program that the command line names, and return the exit code."""
+    given = parse_run_arguments(arguments)
+    try:
+        _check(given.settings)
+    except ConfigurationError as error:
+        print(f"headwater run: {error}", file=sys.stderr)
+        return USAGE_ERROR
+    source = _read(given.program)
+    set_session_defaults(given.settings)
+    pyflink_imports.install()
+    return run_program(given.program, source, given.arguments)
+
+
+def run_program(path: str, source: bytes, arguments: Sequence[str]) -> int:
+    """Execute `source` as `__main__` of this process. The module stays: jobs find the program's classes in it."""
+    main = ModuleType("__main__")
+    main.__file__ = path
+    main.__dict__["__builtins__"] = __builtins__
+    sys.modules["__main__"] = main
+    sys.argv = [path, *arguments]
+    if not sys.flags.safe_path:
+        sys.path[0] = os.path.dirname(os.path.realpath(path))
+    try:
+        exec(compile(source, path, "exec"), main.__dict__)
+    except KeyboardInterrupt:
+        print("headwater: interrupted", file=sys.stderr)
+        return INTERRUPTED
+    except UserCodeError as error:
+        print(error.user_traceback.rstrip(), file=sys.stderr)
+        print(
+            f"headwater: job failed: operator '{error.operator_name}', epoch {error.epoch}, "
+            f"record {error.record_repr}: {error.cause_repr}",
+            file=sys.stderr,
+        )
+        return FAILURE
+    except HeadwaterError as error:
+        print(f"headwater: {_where(error)}{error}", file=sys.stderr)
+        return FAILURE
+    except Exception as error:
+        print(_traceback(error), file=sys.stderr)
+        return FAILURE
+    return 0
+
+
+def _read(path: str) -> bytes:
+    try:
+        with open(path, "rb") as file:
+            return file.read()
+    except OSError as error:
+        raise UsageError(f"headwater run: cannot read program '{path}': {error.strerror}") from None
+
+
+def _check(settings: Configuration) -> None:
+    """Bad values are errors now, not when the program gets there; unknown keys are one line each."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        validate(settings)
+    for warning in caught:
+        print(f"headwater run: warning: {warning.message}", file=sys.stderr)
+
+
+def _where(error: BaseException) -> str:
+    """`program.py:12: `, the innermost line of the user's own that led to `error`."""
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not _is_ours(frame.filename)]
+    return f"{os.path.basename(frames[-1].filename)}:{frames[-1].lineno}: " if frames else ""
+
+
+def _traceback(error: BaseException) -> str:
+    """As Python shows it, without this file's own frame at the top."""
+    described = traceback.TracebackException.from_exception(error)
+    while described.stack and described.stack[0].filename == __file__:
+        del described.stack[0]
+    return "".join(described.format()).rstrip()
+
+
+def _is_ours(filename: str) -> bool:
+    return filename.startswith(_PACKAGE) or filename.startswith("<")
