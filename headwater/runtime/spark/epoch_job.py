@@ -81,7 +81,8 @@ class SparkEngine:
         for stage in self._plan.stages[1:]:
             last = stage.index + 1 == len(self._plan.stages)
             run = partial(_run_stage, header, self._launch, stage.index, _frames_only if last else _keyed)
-            rdd = rdd.mapPartitionsWithIndex(run, True)
+            # Not "preserves partitioning": Spark would take the next shuffle, to as many partitions, for done already.
+            rdd = rdd.mapPartitionsWithIndex(run, False)
             if not last:
                 rdd = self._shuffle([rdd], self._plan.stages[stage.index + 1].parallelism)
         return rdd

@@ -1,0 +1,78 @@
+"""Ways to break the engine on purpose, to see that the comparison of outputs notices.
+
+Installed by the job's module in every process that imports it (driver, workers, slots), if the environment variable
+says so: the engine itself knows nothing of it.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+from collections.abc import Callable
+from typing import Any
+
+VARIABLE = "RECOVERY_TEST_SABOTAGE"
+
+
+def commit_before_manifest() -> None:
+    """Output becomes visible before the manifest is durable. Shows when the driver dies in between."""
+    from headwater.checkpoint.store import ManifestStore
+    from headwater.datastream.connectors.file_sink import FileCommitter
+    from headwater.runtime import fault
+
+    write = ManifestStore.write
+
+    def commit_then_write(self: ManifestStore, manifest: Any) -> Any:
+        for items in manifest.committables.values():
+            FileCommitter("").commit([pickle.loads(item) for item in items])
+        fault.reached("manifest-written", manifest.epoch, {"driver": os.getpid()})
+        return write(self, manifest)
+
+    ManifestStore.write = commit_then_write  # type: ignore[method-assign]
+
+
+def skip_rollback() -> None:
+    """A slot keeps what a failed attempt changed. Shows when a worker dies in the middle of an epoch."""
+    from headwater.state.heap_backend import HeapKeyedStateBackend
+
+    HeapKeyedStateBackend.rollback_epoch = HeapKeyedStateBackend.commit_epoch  # type: ignore[method-assign]
+
+
+def drop_a_delta() -> None:
+    """What slots changed in every fifth epoch is not persisted. Shows when a slot is restored."""
+    from headwater.runtime.slot.slot import Slot
+
+    write_delta = Slot._write_delta
+
+    def forgetful(self: Slot, attempt: Any) -> Any:
+        return None if attempt.epoch % 5 == 4 else write_delta(self, attempt)
+
+    Slot._write_delta = forgetful  # type: ignore[method-assign]
+
+
+def apply_an_epoch_twice() -> None:
+    """A job that resumes goes back one manifest too far, to an epoch whose successor is visible already."""
+    from headwater.checkpoint.store import ManifestStore
+
+    latest = ManifestStore.latest
+
+    def one_before(self: ManifestStore) -> Any:
+        epochs = self.epochs()
+        if len(epochs) > 1:
+            self.layout.manifest(epochs[-1]).unlink()
+        return latest(self)
+
+    ManifestStore.latest = one_before  # type: ignore[method-assign]
+
+
+SABOTAGES: dict[str, Callable[[], None]] = {
+    sabotage.__name__: sabotage
+    for sabotage in (commit_before_manifest, skip_rollback, drop_a_delta, apply_an_epoch_twice)
+}
+
+
+def install() -> None:
+    """Break what the environment says, in this process."""
+    wanted = os.environ.get(VARIABLE)
+    if wanted:
+        SABOTAGES[wanted]()
