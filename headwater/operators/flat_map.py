@@ -10,9 +10,9 @@ from headwater.operators.user_function import KeyedOperator, UserFunctionOperato
 class FlatMapOperator(UserFunctionOperator):
     """Replaces each record by what `function(record)` yields; each result has the record's timestamp."""
 
-    def __init__(self, function: Any) -> None:
+    def __init__(self, function: Any, method: str = "flat_map") -> None:
         super().__init__(function)
-        self._flat_map = method_of(function, "flat_map", "flat_map")
+        self._flat_map = method_of(function, method, "flat_map")
 
     def process_batch(self, values: list[Any], timestamps: list[int | None] | None, input_index: int = 0) -> None:
         function = self._flat_map
@@ -36,9 +36,9 @@ class FlatMapOperator(UserFunctionOperator):
 class KeyedFlatMapOperator(KeyedOperator):
     """As `FlatMapOperator`, for a function that uses the state of the record's key."""
 
-    def __init__(self, key_selector: Any, function: Any) -> None:
+    def __init__(self, key_selector: Any, function: Any, method: str = "flat_map") -> None:
         super().__init__(key_selector, function)
-        self._flat_map = method_of(function, "flat_map", "flat_map")
+        self._flat_map = method_of(function, method, "flat_map")
 
     def process_batch(self, values: list[Any], timestamps: list[int | None] | None, input_index: int = 0) -> None:
         function, key_of, backend = self._flat_map, self.key_of, self._backend

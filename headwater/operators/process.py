@@ -15,7 +15,7 @@ from headwater.operators.user_function import KeyedOperator, UserFunctionOperato
 from headwater.state.keyed_backend import KeyedStateBackend
 from headwater.state.timers import TimerQueue
 
-_MAX_RESULTS_HELD = 4096
+MAX_RESULTS_HELD = 4096
 """Results of timers go out in batches of about this size: the last watermark of a job may fire millions at once."""
 
 
@@ -68,9 +68,9 @@ class _FiredTimer:
 class ProcessOperator(UserFunctionOperator):
     """Runs a `ProcessFunction`, or a function of (value, context)."""
 
-    def __init__(self, function: Any) -> None:
+    def __init__(self, function: Any, method: str = "process_element") -> None:
         super().__init__(function)
-        self._process = method_of(function, "process_element", "process")
+        self._process = method_of(function, method, "process")
 
     def setup(self, context: OperatorContext, output: Output) -> None:
         super().setup(context, output)
@@ -112,9 +112,9 @@ class KeyedProcessOperator(KeyedOperator):
     timestamps when the watermark passes them, and what they emit goes out before the watermark.
     """
 
-    def __init__(self, key_selector: Any, function: Any) -> None:
+    def __init__(self, key_selector: Any, function: Any, method: str = "process_element") -> None:
         super().__init__(key_selector, function)
-        self._process = method_of(function, "process_element", "process")
+        self._process = method_of(function, method, "process")
         self._on_timer = getattr(function, "on_timer", None)
 
     def setup(self, context: OperatorContext, output: Output) -> None:
@@ -197,7 +197,7 @@ class KeyedProcessOperator(KeyedOperator):
             except Exception as error:
                 raise self.user_error(error, _FiredTimer(timestamp, key, domain)) from error
             result_timestamps += [timestamp] * (len(results) - len(result_timestamps))
-            if len(results) >= _MAX_RESULTS_HELD:
+            if len(results) >= MAX_RESULTS_HELD:
                 emit_results(self.output, results, result_timestamps)
                 results, result_timestamps = [], []
         emit_results(self.output, results, result_timestamps)

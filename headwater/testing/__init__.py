@@ -6,6 +6,7 @@ from headwater.testing.harness import OneInputOperatorHarness
 from headwater.testing.operator_harness import OperatorSnapshot
 from headwater.testing.recorded_output import EmittedIdle, EmittedWatermark, Record
 from headwater.testing.script_source import CRASH, EOF, PAUSE, Crash, ScriptedCrash, ScriptSource, Watermark
+from headwater.testing.two_input_harness import TwoInputOperatorHarness
 
 __all__ = [
     "CRASH",
@@ -21,5 +22,6 @@ __all__ = [
     "Record",
     "ScriptSource",
     "ScriptedCrash",
+    "TwoInputOperatorHarness",
     "Watermark",
 ]
