@@ -10,6 +10,9 @@ from benchmarks.harness import machine, report
 from benchmarks.harness.environments import BENCH_DIR, BYTEWAX, FLINK
 from benchmarks.harness.runner import run_case
 
+BUSY_LOAD = 0.5
+"""Running processes over the last minute, above which numbers should not be trusted."""
+
 
 def main() -> None:
     cores = machine.cores()
@@ -29,6 +32,8 @@ def main() -> None:
     chosen = [case for case in cases if not options.only or any(case.name.startswith(name) for name in options.only)]
 
     facts = machine.describe(() if options.no_peers else (FLINK, BYTEWAX))
+    if machine.load() > BUSY_LOAD:
+        print(f"the machine is busy (load {machine.load():.1f}): expect low and noisy numbers", flush=True)
     results = {}
     # Only a whole run may replace the report that is kept with the sources.
     whole = not (options.only or options.quick or options.no_peers)
@@ -36,9 +41,9 @@ def main() -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for case in chosen:
         results[case.name] = run_case(case, quick=options.quick, with_peers=not options.no_peers)
-        report.write(folder, facts, cases, suite.targets(cores), results)
+        report.write(folder, facts, cases, suite.targets(cores), results, quick=options.quick)
     print(f"\nwritten to {folder / 'RESULTS.md'}")
-    for verdict in report.judge(suite.targets(cores), results):
+    for verdict in report.judge(suite.targets(cores), results, quick=options.quick):
         print(f"  {verdict['verdict']:<13} {verdict['target']}: {verdict['measured']} (promised {verdict['promised']})")
 
 

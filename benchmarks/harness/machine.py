@@ -18,6 +18,11 @@ def cores() -> int:
     return len(os.sched_getaffinity(0))
 
 
+def load() -> float:
+    """Running processes, on average over the last minute."""
+    return os.getloadavg()[0]
+
+
 def describe(peers: tuple[Environment, ...]) -> dict[str, str]:
     """Machine, date and versions, in the order of the report."""
     facts = {
@@ -35,7 +40,7 @@ def describe(peers: tuple[Environment, ...]) -> dict[str, str]:
             name, _, version = requirement.partition("==")
             if version:
                 facts[name] = version
-    facts["load before the run"] = f"{os.getloadavg()[0]:.2f}"
+    facts["load before the run"] = f"{load():.2f}"
     return facts
 
 

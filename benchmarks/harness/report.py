@@ -26,8 +26,8 @@ def lookup_in(results: Results) -> Lookup:
     return look
 
 
-def judge(targets: tuple[Target, ...], results: Results) -> list[dict[str, Any]]:
-    """Each promise of a case that ran, with its value and what became of it."""
+def judge(targets: tuple[Target, ...], results: Results, *, quick: bool = False) -> list[dict[str, Any]]:
+    """Each promise of a case that ran, with its value and what became of it. A quick run's sizes judge nothing."""
     look = lookup_in(results)
     verdicts = []
     for target in targets:
@@ -37,7 +37,7 @@ def judge(targets: tuple[Target, ...], results: Results) -> list[dict[str, Any]]
             value: float | None = target.value(look)
         except KeyError:
             value = None
-        verdict = "not measured" if value is None else "pass" if target.met(value) else "missed"
+        verdict = _verdict(target, value, quick)
         verdicts.append(
             {
                 "target": target.text,
@@ -50,22 +50,39 @@ def judge(targets: tuple[Target, ...], results: Results) -> list[dict[str, Any]]
     return verdicts
 
 
+def _verdict(target: Target, value: float | None, quick: bool) -> str:
+    if value is None:
+        return "not measured"
+    if quick:
+        return "not judged"
+    return "pass" if target.met(value) else "missed"
+
+
 def write(
-    folder: Path, machine: dict[str, str], cases: tuple[Case, ...], targets: tuple[Target, ...], results: Results
+    folder: Path,
+    machine: dict[str, str],
+    cases: tuple[Case, ...],
+    targets: tuple[Target, ...],
+    results: Results,
+    *,
+    quick: bool = False,
 ) -> None:
     """Write both files into `folder`."""
-    verdicts = judge(targets, results)
-    text = render(machine, cases, verdicts, results)
+    verdicts = judge(targets, results, quick=quick)
+    text = render(machine, cases, verdicts, results, quick=quick)
     (folder / "RESULTS.md").write_text(text, encoding="utf-8")
     stored = {
         "machine": machine,
+        "quick": quick,
         "targets": verdicts,
         "cases": {name: [asdict(measurement) for measurement in found] for name, found in results.items()},
     }
     (folder / "results.json").write_text(json.dumps(stored, indent=2) + "\n", encoding="utf-8")
 
 
-def render(machine: dict[str, str], cases: tuple[Case, ...], verdicts: list[dict[str, Any]], results: Results) -> str:
+def render(
+    machine: dict[str, str], cases: tuple[Case, ...], verdicts: list[dict[str, Any]], results: Results, *, quick: bool
+) -> str:
     """The report as Markdown."""
     lines = [
         "# Benchmark results",
@@ -73,6 +90,7 @@ def render(machine: dict[str, str], cases: tuple[Case, ...], verdicts: list[dict
         "Made by `make bench`; do not edit. All programs ran one after another on one machine, each in a process of",
         "its own; what each one measures, and what it leaves out, is said at the top of its file in `benchmarks/`.",
         "",
+        *(["**A quick run: far smaller sizes than the titles say. The numbers mean nothing.**", ""] if quick else []),
         *_table(["machine", ""], [[name, value] for name, value in machine.items()]),
         "",
         "## Targets",

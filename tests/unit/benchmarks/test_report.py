@@ -42,6 +42,11 @@ def test_a_limit_from_above_is_met_from_below() -> None:
     assert [found["verdict"] for found in judge(suite.targets(cores=2), results)] == ["pass"]
 
 
+def test_a_quick_run_judges_nothing() -> None:
+    results = {"memory": [measurement(suite.HEADWATER, peak_mb=599.0)]}
+    assert [found["verdict"] for found in judge(suite.targets(cores=2), results, quick=True)] == ["not judged"]
+
+
 def test_both_files_are_written_and_agree(tmp_path: Path) -> None:
     results = {
         "keyed_count_1m": [
