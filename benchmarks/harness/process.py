@@ -87,11 +87,11 @@ def _run_in(program: Program, scratch: Path) -> Outcome:
     )
     reader = _OutputReader(process, started)
     memory = SlotMemory(stamps) if program.watch_slots else None
-    reader.start()
-    if memory:
-        memory.start()
     timed_out = False
     try:
+        reader.start()
+        if memory:
+            memory.start()
         process.wait(timeout=program.timeout_s)
     except subprocess.TimeoutExpired:
         timed_out = True
