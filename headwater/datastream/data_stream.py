@@ -5,14 +5,16 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, overload
 
 from headwater.common.connector import Sink
 from headwater.common.errors import PlanError, TypeMismatchError, short_repr
 from headwater.common.output_tag import OutputTag
 from headwater.common.typeinfo import TupleTypeInfo, TypeInformation, Types
 from headwater.common.watermark_strategy import WatermarkStrategy
+from headwater.datastream.broadcast_stream import BroadcastConnectedStream, BroadcastStream
 from headwater.datastream.closeable_iterator import CloseableIterator
+from headwater.datastream.connected_streams import ConnectedStreams
 from headwater.datastream.connectors.function_sink import FunctionSink
 from headwater.datastream.connectors.print_sink import PrintSink
 from headwater.datastream.data_stream_sink import DataStreamSink
@@ -52,12 +54,21 @@ from headwater.operators.map import KeyedMapOperator, MapOperator
 from headwater.operators.process import KeyedProcessOperator, ProcessOperator
 from headwater.operators.reduce import KeyedReduceOperator
 from headwater.operators.sink import SinkOperator
+from headwater.state.descriptors import MapStateDescriptor
 
 if TYPE_CHECKING:
     from headwater.common.execution_config import ExecutionConfig
     from headwater.datastream.stream_execution_environment import StreamExecutionEnvironment
 
-__all__ = ["CloseableIterator", "DataStream", "DataStreamSink", "KeyedStream"]
+__all__ = [
+    "BroadcastConnectedStream",
+    "BroadcastStream",
+    "CloseableIterator",
+    "ConnectedStreams",
+    "DataStream",
+    "DataStreamSink",
+    "KeyedStream",
+]
 
 
 class DataStream(OperatorSettings, NotYet):
@@ -69,9 +80,11 @@ class DataStream(OperatorSettings, NotYet):
 
     _not_yet: ClassVar[dict[str, str]] = {
         "window_all": "collect per key in a KeyedProcessFunction with timers",
-        "connect": "bring both streams to one type and use union()",
         "cache": "write to a sink and read it in the next job",
     }
+
+    _key_selector: KeyFunction | None = None
+    """Set on a keyed stream."""
 
     def __init__(
         self,
@@ -168,6 +181,16 @@ class DataStream(OperatorSettings, NotYet):
             self._environment, UnionTransformation(name="Union", upstreams=tuple(parts), output_type=known)
         )
 
+    @overload
+    def connect(self, ds: DataStream) -> ConnectedStreams: ...
+    @overload
+    def connect(self, ds: BroadcastStream) -> BroadcastConnectedStream: ...
+    def connect(self, ds: DataStream | BroadcastStream) -> ConnectedStreams | BroadcastConnectedStream:
+        """This stream and another one, for a function that sees both."""
+        if isinstance(ds, BroadcastStream):
+            return BroadcastConnectedStream(self, ds, ds.broadcast_state_descriptors)
+        return ConnectedStreams(self, ds)
+
     def get_side_output(self, output_tag: OutputTag) -> DataStream:
         """What the operator before this call emitted under `output_tag`."""
         if not isinstance(output_tag, OutputTag):
@@ -219,14 +242,25 @@ class DataStream(OperatorSettings, NotYet):
         """Send all records to the first partition of the next operator."""
         return self._partition(Exchange.GLOBAL)
 
-    def broadcast(self, *broadcast_state_descriptors: Any) -> DataStream:
-        """Send each record to every partition of the next operator."""
-        if broadcast_state_descriptors:
-            raise PlanError(
-                "broadcast() with state descriptors (the broadcast state pattern) is not there yet; "
-                "broadcast() alone sends each record to every partition"
-            )
-        return self._partition(Exchange.BROADCAST)
+    @overload
+    def broadcast(self) -> DataStream: ...
+    @overload
+    def broadcast(
+        self, broadcast_state_descriptor: MapStateDescriptor, *other_broadcast_state_descriptors: MapStateDescriptor
+    ) -> BroadcastStream: ...
+    def broadcast(
+        self,
+        broadcast_state_descriptor: MapStateDescriptor | None = None,
+        *other_broadcast_state_descriptors: MapStateDescriptor,
+    ) -> DataStream | BroadcastStream:
+        """Send each record to every partition of the next operator.
+
+        With descriptors it is one half of the broadcast state pattern: what `connect(...)` of another stream takes.
+        """
+        stream = self._partition(Exchange.BROADCAST)
+        if broadcast_state_descriptor is None:
+            return stream
+        return BroadcastStream(stream, [broadcast_state_descriptor, *other_broadcast_state_descriptors])
 
     def partition_custom(
         self,
@@ -306,6 +340,9 @@ class DataStream(OperatorSettings, NotYet):
             needs_slot=keyed or isinstance(function, CheckpointedFunction),
             needs_ticks=needs_ticks,
         )
+        return self._add_node(node)
+
+    def _add_node(self, node: OperatorTransformation) -> DataStream:
         return DataStream(self._environment, self._environment._add_operator(node))
 
     def _add_sink(self, sink: Sink, name: str, function: Any = None, *, like_input: bool = False) -> DataStreamSink:
@@ -348,7 +385,7 @@ class KeyedStream(DataStream):
 
     def __init__(self, origin: DataStream, key_selector: KeyFunction, key_type: TypeInformation | None) -> None:
         self._origin = origin
-        self._key_selector = key_selector
+        self._key_selector: KeyFunction = key_selector
         upstream = origin._transformation
         node = PartitionTransformation(
             name="key_by()",

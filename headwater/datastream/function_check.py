@@ -42,6 +42,20 @@ def checked_function(method: str, function: Any, function_class: type[Function])
     return function
 
 
+def checked_function_class(method: str, function: Any, *classes: type[Function]) -> None:
+    """Raise unless `function` is an instance of one of `classes`: where a plain function could not say enough."""
+    expected = f"{method}() expects {' or '.join(_article(cls.__name__) for cls in classes)}"
+    if isinstance(function, type) and issubclass(function, Function):
+        raise TypeMismatchError(
+            f"{expected}, found the class {function.__name__}; did you forget to call it: {function.__name__}()?"
+        )
+    if isinstance(function, classes):
+        return
+    if isinstance(function, Function):
+        raise TypeMismatchError(f"{expected}, found {_article(_kind(function))}")
+    raise TypeMismatchError(f"{expected}, found {short_repr(function)}")
+
+
 def check_no_generator(method: str, function: Any) -> None:
     """Raise for a generator function where one result per record is expected: the records would be generators."""
     called = function if callable(function) else getattr(function, method, None)
@@ -51,7 +65,7 @@ def check_no_generator(method: str, function: Any) -> None:
 
 def _kind(function: Function) -> str:
     """The nearest class of headwater that `function` extends: users' own names say nothing to others."""
-    return next(cls.__name__ for cls in type(function).__mro__ if cls.__module__ == Function.__module__)
+    return next(cls.__name__ for cls in type(function).__mro__ if cls.__module__.startswith("headwater.operators."))
 
 
 def _hint(method: str, function: Function) -> str:

@@ -249,7 +249,6 @@ class Closing(Partitioner):
         (lambda s: s.set_parallelism(2), "runs with parallelism 1 only, found 2"),
         (lambda s: s.start_new_chain(), "call it on the operator behind the source"),
         (lambda s: s.union(s.map(str)).get_side_output(OutputTag("t")), "side output 't' of a union"),
-        (lambda s: s.broadcast(object()), "is not there yet"),
         (lambda s: s.key_by(Opening()), "Opening has open(), which nobody calls"),
         (lambda s: s.partition_custom(Closing(), 0), "Closing has close(), which nobody calls"),
         (lambda s: s.union(StreamExecutionEnvironment().from_collection([1])), "two environments"),
@@ -271,7 +270,7 @@ def test_project_of_a_typed_stream(env, words):
             env.from_collection([1], Types.LONG()).project(0)
 
 
-@pytest.mark.parametrize("method", ["window_all", "connect", "cache"])
+@pytest.mark.parametrize("method", ["window_all", "cache"])
 def test_what_is_not_there_yet_says_so(stream, method):
     with pytest.raises(AttributeError, match=rf"headwater has no DataStream.{method}\(\) yet; "):
         getattr(stream, method)

@@ -13,9 +13,7 @@ from headwater import datastream
 
 NOT_YET = {
     "DataStream.window_all": "windows come with their own issue",
-    "DataStream.connect": "connected streams come with their own issue",
     "DataStream.cache": "cached streams come with their own issue",
-    "KeyedStream.connect": "connected streams come with their own issue",
     "KeyedStream.window": "windows come with their own issue",
     "KeyedStream.count_window": "windows come with their own issue",
     "KeyedStream.cache": "never in PyFlink either: it raises",
@@ -30,7 +28,6 @@ NOT_YET = {
 DIFFERENT = {
     "StreamExecutionEnvironment.execute_async": "without a name the job has the configuration's, not one of Flink's",
     "KeyedStream.broadcast": "refused on keyed streams, as in PyFlink",
-    "DataStream.broadcast": "all descriptors are one variadic parameter: none is accepted yet",
 }
 
 
