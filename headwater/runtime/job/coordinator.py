@@ -39,6 +39,10 @@ class JobCancelledError(HeadwaterError):
     """The job was asked to stop. Its checkpoint stays."""
 
 
+class StartOverError(HeadwaterError):
+    """A BATCH run lost its state. Nothing of it was visible yet, so it begins again."""
+
+
 class Coordinator:
     """Owns the truth about a running job. Used by one thread; `cancel` and `progress` may be used by any."""
 
@@ -194,7 +198,7 @@ class Coordinator:
         """Wait as the restart policy says, or give up."""
         if failure.error is not None:
             raise failure.error
-        if failure.state_lost:
+        if failure.state_lost and not self.plan.batch_mode:
             raise JobFailedError(
                 f"epoch {epoch} failed: {failure}; without checkpoints there is nothing to go back to. Set "
                 "execution.checkpointing.dir, or start the job again from the beginning"
@@ -211,6 +215,20 @@ class Coordinator:
         log.warning("epoch %d failed (%s); trying again in %d ms", epoch, failure, delay_ms)
         if self._cancelled.wait(delay_ms / 1000):
             raise JobCancelledError("the job was cancelled") from None
+        if failure.state_lost:
+            self._start_over()
+            raise StartOverError(str(failure)) from None
+
+    def _start_over(self) -> None:
+        """Forget everything: BATCH commits at its end only, so a run can be repeated from its beginning."""
+        self.epoch = -1
+        self._incarnation += 1  # slots serve only newer attempts
+        self._watermarks, self._snapshots, self._held_back = {}, {}, {}
+        self.next_timer_ms = None
+        self.progress.counters.clear()
+        self.progress.records_in = 0
+        for source in self._sources():
+            source.reset()
 
     def _complete(
         self,

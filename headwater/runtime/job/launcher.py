@@ -47,7 +47,7 @@ from headwater.runtime.job.loop import run_epochs
 from headwater.runtime.job.requirements import check_requirements
 from headwater.runtime.main_module import capture_main
 from headwater.runtime.slot.client import shut_down
-from headwater.runtime.slot.launcher import SlotLaunch, socket_directory
+from headwater.runtime.slot.launcher import SlotLaunch, slots_on_this_host, socket_directory
 
 log = logging.getLogger(__name__)
 
@@ -224,7 +224,10 @@ class _Job:
     def _clean_up(self, error: BaseException | None) -> None:
         if self._coordinator is not None:
             if self._launch is not None:
-                for address in self._coordinator.slots():
+                # Slots of attempts that failed are not in the coordinator's book.
+                slots = {slot.path: slot for slot in slots_on_this_host(self._launch.run_id)}
+                slots |= {slot.path: slot for slot in self._coordinator.slots()}
+                for address in slots.values():
                     shut_down(address, self._launch.secret)
                 shutil.rmtree(socket_directory(self._launch.run_id), ignore_errors=True)
             try:

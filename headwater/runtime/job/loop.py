@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headwater.runtime.job.coordinator import Coordinator, JobCancelledError
+from headwater.runtime.job.coordinator import Coordinator, JobCancelledError, StartOverError
 
 POLL_MS = 100
 """How long a job waits before it asks sources again that had nothing."""
@@ -14,6 +14,14 @@ def run_epochs(coordinator: Coordinator, epoch_ms: int, *, ticks: bool) -> None:
     An epoch runs when there is something to read, a processing-time timer is due, or (with `ticks`) time must be seen
     to pass. Otherwise the loop sleeps.
     """
+    while not coordinator.finished:
+        try:
+            _run_until_finished(coordinator, epoch_ms, ticks=ticks)
+        except StartOverError:
+            continue
+
+
+def _run_until_finished(coordinator: Coordinator, epoch_ms: int, *, ticks: bool) -> None:
     poll_ms = min(POLL_MS, epoch_ms)
     while not coordinator.finished:
         if coordinator.cancelled:

@@ -11,7 +11,7 @@ import struct
 import threading
 from collections.abc import Iterable, Iterator
 
-from headwater.runtime.slot.launcher import SlotLaunch, launch_slot, local_host
+from headwater.runtime.slot.launcher import SlotLaunch, launch_slot, local_host, slots_on_this_host
 from headwater.runtime.slot.protocol import (
     BeginEpoch,
     ConnectionLostError,
@@ -49,10 +49,17 @@ def connect(address: SlotAddress, secret: bytes) -> socket.socket:
 
 
 def find_or_start(launch: SlotLaunch, known: SlotAddress | None, stage: int, partition: int) -> socket.socket:
-    """A connection to the partition's slot; a new slot, if there is none or it does not answer."""
+    """A connection to the partition's slot; a new slot, if there is none or it does not answer.
+
+    A slot that an attempt started before it failed is in no address book, but its socket is there: it is used.
+    """
     if known is not None:
         with contextlib.suppress(ConnectionLostError):
             return connect(known, launch.secret)
+    for address in slots_on_this_host(launch.run_id):
+        if (address.stage, address.partition) == (stage, partition):
+            with contextlib.suppress(ConnectionLostError):
+                return connect(address, launch.secret)
     return connect(launch_slot(launch, stage, partition, local_host()), launch.secret)
 
 

@@ -98,6 +98,17 @@ def socket_directory(run_id: str) -> str:
     return directory
 
 
+def slots_on_this_host(run_id: str) -> list[SlotAddress]:
+    """The slots of a run that were ever started on this host, as far as their sockets' names tell: some may be gone."""
+    directory = socket_directory(run_id)
+    found = []
+    for name in sorted(os.listdir(directory)):
+        stage, partition, incarnation = name.removesuffix(".sock").split("-")
+        path = os.path.join(directory, name)
+        found.append(SlotAddress(int(stage), int(partition), local_host(), 0, path, 0, incarnation))
+    return found
+
+
 def find_jvm() -> int:
     """The pid of the JVM above this Python worker: the executor, or with a local master the driver's own."""
     pid = os.getpid()

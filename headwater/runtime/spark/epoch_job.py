@@ -36,6 +36,11 @@ class SparkEngine:
         self._plan = plan
         self._launch = context.broadcast(launch)
         self._group = launch.run_id
+        # Looked up once: each name in a dotted path is a round trip to the JVM.
+        python = context._jvm.org.apache.spark.api.python
+        self._pairwise, self._partitioner = python.PairwiseRDD, python.PythonPartitioner
+        self._values = python.PythonRDD.valueOfPair
+        self._empty: dict[int, RDD[int]] = {}  # {number of partitions: an RDD with one element in each}
 
     def run(self, header: EpochHeader, tasks: Sequence[SourceTask], dataframes: Mapping[int, Any]) -> list[Any]:
         """Run one attempt; return the acknowledgements. Raises `EpochAttemptError` if it cannot complete."""
@@ -69,9 +74,8 @@ class SparkEngine:
         emit = _frames_only if last else _keyed
         parts: list[RDD[Any]] = []
         if tasks:
-            pickled = [pickle.dumps(task, 5) for task in tasks]
-            rdd = self._context.parallelize(pickled, len(pickled))
-            parts.append(rdd.mapPartitions(partial(_run_sources, header, self._launch, emit), True))
+            run_sources = partial(_run_sources, header, self._launch, emit, list(tasks))
+            parts.append(self._empty_partitions(len(tasks)).mapPartitionsWithIndex(run_sources, True))
         for source_id, dataframe in dataframes.items():
             rows = dataframe_frames(dataframe, header, self._launch.value, source_id)
             parts.append(rows.mapPartitions(partial(_emit_rows, emit), True))
@@ -87,18 +91,21 @@ class SparkEngine:
                 rdd = self._shuffle([rdd], self._plan.stages[stage.index + 1].parallelism)
         return rdd
 
+    def _empty_partitions(self, count: int) -> RDD[int]:
+        """Something for the tasks of stage 0 to run on. Made once: what they read comes with their closure."""
+        if count not in self._empty:
+            self._empty[count] = self._context.parallelize(range(count), count)
+        return self._empty[count]
+
     def _shuffle(self, parts: list[RDD[Any]], width: int) -> RDD[Any]:
         """Send each frame to the partition it is keyed with. It is RDD.partitionBy without its batching."""
-        jvm = self._context._jvm
-        assert jvm is not None
         for part in parts:
             part._bypass_serializer = True
         jrdd = parts[0]._jrdd.rdd()
         for part in parts[1:]:
             jrdd = jrdd.union(part._jrdd.rdd())
-        python = jvm.org.apache.spark.api.python
-        pairs = python.PairwiseRDD(jrdd).asJavaPairRDD().partitionBy(python.PythonPartitioner(width, 0))
-        return RDD(python.PythonRDD.valueOfPair(pairs), self._context, NoOpSerializer())
+        pairs = self._pairwise(jrdd).asJavaPairRDD().partitionBy(self._partitioner(width, 0))
+        return RDD(self._values(pairs), self._context, NoOpSerializer())
 
     def _describe(self, error: Exception) -> EpochAttemptError | EngineLostError:
         if self._context._jsc is None or self._context._jsc.sc().isStopped():
@@ -124,8 +131,12 @@ def _frames_only(routed: Iterable[Routed]) -> Iterator[bytes]:
     return (frame for _, frame in routed)
 
 
-def _run_sources(header: EpochHeader, launch: Any, emit: Any, tasks: Iterable[bytes]) -> Iterator[bytes]:
-    result: Iterator[bytes] = emit(source_stage(header, launch.value, tasks))
+def _run_sources(
+    header: EpochHeader, launch: Any, emit: Any, tasks: list[SourceTask], index: int, one: Iterable[int]
+) -> Iterator[bytes]:
+    for _ in one:  # read to its end, or Spark cannot use the worker again
+        pass
+    result: Iterator[bytes] = emit(source_stage(header, launch.value, tasks[index]))
     return result
 
 

@@ -141,12 +141,10 @@ def stage_zero_task(header: EpochHeader, launch: SlotLaunch, index: int) -> _Tas
     return _Task(header, launch, 0, index)
 
 
-def source_stage(header: EpochHeader, launch: SlotLaunch, tasks: Iterable[bytes]) -> Iterator[Routed]:
+def source_stage(header: EpochHeader, launch: SlotLaunch, source_task: SourceTask) -> Iterator[Routed]:
     """Stage 0: read the splits that the driver assigned to this task."""
-    for pickled in list(tasks):
-        source_task: SourceTask = pickle.loads(pickled)
-        task = _Task(header, launch, 0, source_task.index)
-        yield from task.guarded(lambda: _read_splits(task, source_task))  # noqa: B023 consumed at once
+    task = _Task(header, launch, 0, source_task.index)
+    return task.guarded(lambda: _read_splits(task, source_task))
 
 
 def _read_splits(task: _Task, source_task: SourceTask) -> Iterator[Routed]:
