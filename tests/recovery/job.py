@@ -74,7 +74,8 @@ class NumberLines(KeyedProcessFunction):
 
 
 def group_of(line: Any) -> int:
-    return sum(line[1].encode()) % GROUPS
+    sensor: str = line[1]
+    return sum(sensor.encode()) % GROUPS
 
 
 def build(env: StreamExecutionEnvironment, records: int, output: str) -> None:

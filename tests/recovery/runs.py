@@ -127,7 +127,7 @@ class Run:
         return process
 
     def finish(self) -> dict[str, Any]:
-        """Start drivers until the job is finished; only planned faults may kill them. Returns the last one's progress."""
+        """Start drivers until the job is finished, and return the last one's progress. Only faults may kill them."""
         while True:
             process = self.start()
             kills_before = self._driver_kills()
@@ -136,6 +136,11 @@ class Run:
                 continue
             assert code == 0, f"driver {len(self._started)} ended with {code}\n{self.log()}"
             return self.progress()
+
+    def wait_for_end(self) -> None:
+        """Wait for the driver that was started last."""
+        code = self._started[-1].wait(RUN_SECONDS)
+        assert code == 0, f"driver {len(self._started)} ended with {code}\n{self.log()}"
 
     def _driver_kills(self) -> int:
         return sum(each.victim == "driver" for each in self.fired())
@@ -164,12 +169,14 @@ class Run:
         return found
 
     def slots(self) -> list[int]:
-        return [process.pid for process in self.processes() if SLOT_MODULE in _command(process)]
+        return [pid for pid, command in self._commands() if SLOT_MODULE in command]
 
     def executors(self) -> list[int]:
-        return [
-            process.pid for process in self.processes() if any("ExecutorBackend" in word for word in _command(process))
-        ]
+        """The executors' JVMs, with a local-cluster master."""
+        return [pid for pid, command in self._commands() if any("ExecutorBackend" in word for word in command)]
+
+    def _commands(self) -> list[tuple[int, list[str]]]:
+        return [(process.pid, _command(process)) for process in self.processes()]
 
     def stop(self) -> None:
         """Leave nothing of the run behind, whatever the test thinks of it."""
@@ -196,9 +203,8 @@ class Run:
     def wait_until(self, condition: Callable[[], bool], what: str, seconds: float = 90) -> None:
         deadline = time.monotonic() + seconds
         while not condition():
-            assert time.monotonic() < deadline, (
-                f"waited {seconds} s for {what}; processes: {self.processes()}\n{self.log()}"
-            )
+            waited = f"waited {seconds} s for {what}; processes: {self.processes()}"
+            assert time.monotonic() < deadline, f"{waited}\n{self.log()}"
             time.sleep(0.02)
 
     def lines(self) -> Counter[str]:
@@ -212,7 +218,7 @@ class Run:
 
 def _command(process: psutil.Process) -> list[str]:
     try:
-        return process.cmdline()
+        return list(process.cmdline())
     except psutil.Error:
         return []
 

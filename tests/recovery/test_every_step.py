@@ -1,0 +1,54 @@
+"""`kill -9` of slots, Python workers and the driver at every named step of an epoch: nothing is lost, nothing twice."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from headwater.runtime import fault
+from tests.recovery.conftest import MakeRun
+from tests.recovery.runs import Fault, assert_same
+
+FIRST, APART = 1, 1
+ROUNDS = 2
+
+# One fault per epoch, so that each hits a job that has just recovered from another kind of fault.
+SLOTS_AND_WORKERS = [
+    Fault(step, FIRST + number * APART, victim)
+    for number, (_, step, victim) in enumerate(
+        (turn, step, victim) for turn in range(ROUNDS) for step in fault.STEPS for victim in ("slot", "worker")
+    )
+]
+DRIVERS = [Fault(step, 3 + 4 * number, "driver") for number, step in enumerate(fault.STEPS)]
+
+INSIDE_THE_EPOCH = ("chunk-received", "mid-chunk", "processed", "snapshot-written")
+"""Steps at which the relay still waits for its slot: if either dies, the attempt must fail."""
+
+
+def test_each_step_is_hit_at_least_five_times() -> None:
+    fires = Counter(each.step for each in SLOTS_AND_WORKERS + DRIVERS)
+    assert set(fires) == set(fault.STEPS) and min(fires.values()) >= 5
+
+
+def test_slots_and_workers_killed_at_every_step(make_run: MakeRun, unfailed_lines: Counter[str]) -> None:
+    run = make_run()
+    run.plan(SLOTS_AND_WORKERS)
+    progress = run.finish()
+    run.assert_all_fired_in_mid_run()
+    slots = [each for each in SLOTS_AND_WORKERS if each.victim == "slot"]
+    failing = [each for each in SLOTS_AND_WORKERS if each.step in INSIDE_THE_EPOCH]
+    assert progress["restored_slots"] >= len(slots), "a killed slot was not missed"
+    assert progress["restarts"] >= len(failing), "a kill inside an epoch did not fail the attempt"
+    assert_same(run.lines(), unfailed_lines)
+    assert not run.pending_files()
+
+
+def test_driver_killed_at_every_step(make_run: MakeRun, unfailed_lines: Counter[str]) -> None:
+    """The next driver starts at once, while the JVM and the slots of the one before are still about to end."""
+    run = make_run()
+    run.plan(DRIVERS)
+    run.finish()
+    run.assert_all_fired_in_mid_run()
+    end = run.latest()
+    assert end is not None and end.incarnation == len(DRIVERS) + 1
+    assert_same(run.lines(), unfailed_lines)
+    assert not run.pending_files()
