@@ -1,5 +1,6 @@
 """What people type, with the names of pyflink.datastream."""
 
+from headwater.datastream.async_data_stream import AsyncDataStream
 from headwater.datastream.checkpoint_config import CheckpointConfig
 from headwater.datastream.checkpointing_mode import CheckpointingMode
 from headwater.datastream.data_stream import (
@@ -15,6 +16,9 @@ from headwater.datastream.execution_mode import RuntimeExecutionMode
 from headwater.datastream.externalized_checkpoint_retention import ExternalizedCheckpointRetention
 from headwater.datastream.functions import (
     AggregateFunction,
+    AsyncFunction,
+    AsyncRetryPredicate,
+    AsyncRetryStrategy,
     BaseBroadcastProcessFunction,
     BroadcastProcessFunction,
     CheckpointedFunction,
@@ -48,6 +52,10 @@ from headwater.datastream.timerservice import TimerService
 
 __all__ = [
     "AggregateFunction",
+    "AsyncDataStream",
+    "AsyncFunction",
+    "AsyncRetryPredicate",
+    "AsyncRetryStrategy",
     "BaseBroadcastProcessFunction",
     "BroadcastConnectedStream",
     "BroadcastProcessFunction",

@@ -19,6 +19,7 @@ from headwater.datastream.connectors.function_sink import FunctionSink
 from headwater.datastream.connectors.print_sink import PrintSink
 from headwater.datastream.data_stream_sink import DataStreamSink
 from headwater.datastream.function_check import check_no_generator, checked_function
+from headwater.datastream.interval_joined_stream import IntervalJoin
 from headwater.datastream.key_selection import KeyFunction, key_function, partition_function
 from headwater.datastream.not_yet import NotYet
 from headwater.datastream.operator_settings import OperatorSettings
@@ -471,6 +472,10 @@ class KeyedStream(DataStream):
     ) -> KeyedStream:
         """Choose another key: as if called on the stream before `key_by`."""
         return self._origin.key_by(key_selector, key_type)
+
+    def interval_join(self, other_stream: KeyedStream) -> IntervalJoin:
+        """Join with records of another keyed stream that are close in event time: `.between(lower, upper)` follows."""
+        return IntervalJoin(self, other_stream)
 
     def _aggregate(self, kind: str, position: int | str) -> DataStream:
         if not isinstance(position, int | str) or isinstance(position, bool):

@@ -1,5 +1,6 @@
 """The functions that users implement, and what they are handed, under PyFlink's path."""
 
+from headwater.operators.async_retry import AsyncRetryPredicate, AsyncRetryStrategy
 from headwater.operators.functions import (
     AggregateFunction,
     CheckpointedFunction,
@@ -16,6 +17,7 @@ from headwater.operators.functions import (
     SinkFunction,
     SourceFunction,
 )
+from headwater.operators.functions_async import AsyncFunction
 from headwater.operators.functions_broadcast import (
     BaseBroadcastProcessFunction,
     BroadcastProcessFunction,
@@ -38,6 +40,9 @@ from headwater.operators.runtime_context import RuntimeContext
 
 __all__ = [
     "AggregateFunction",
+    "AsyncFunction",
+    "AsyncRetryPredicate",
+    "AsyncRetryStrategy",
     "BaseBroadcastProcessFunction",
     "BroadcastProcessFunction",
     "CheckpointedFunction",
