@@ -49,3 +49,14 @@ class FoldingAggregatingState(AggregatingState[Any, Any]):
 
     def clear(self) -> None:
         self._values.clear()
+
+    def take_accumulator(self) -> Any:
+        """Remove the accumulator and return it, or None."""
+        accumulator = self._values.value()
+        self._values.clear()
+        return accumulator
+
+    def merge_accumulator(self, accumulator: Any) -> None:
+        """Merge `accumulator`, which is given away, into what is stored."""
+        current = self._values.value()
+        self._values.update(accumulator if current is None else self._function.merge(current, accumulator))

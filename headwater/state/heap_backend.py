@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, NamedTuple
@@ -15,19 +15,23 @@ from headwater.state.descriptors import AggregatingStateDescriptor, ReducingStat
 from headwater.state.folding import FoldingAggregatingState, FoldingReducingState
 from headwater.state.heap_list import HeapListState
 from headwater.state.heap_map import HeapMapState
+from headwater.state.heap_panes import HeapElementPanes, HeapFoldedPanes
 from headwater.state.heap_store import ABSENT, HeapStore, KeyScope
 from headwater.state.heap_value import HeapValueState
 from headwater.state.key_groups import by_key_group
 from headwater.state.keyed_backend import KeyedStateBackend
+from headwater.state.panes import ElementPanes, FoldedPanes
 from headwater.state.section import EVENT_TIMERS, KEYED, PROCESSING_TIMERS, Section
 from headwater.state.ttl import TtlPolicy, TtlState, expiring
 
-_STORES: dict[str, type[HeapListState] | type[HeapMapState] | type[HeapValueState]] = {
+_STORES: dict[str, Callable[[KeyScope], HeapStore]] = {
     "value": HeapValueState,
     "list": HeapListState,
     "map": HeapMapState,
     "reducing": HeapValueState,
     "aggregating": HeapValueState,
+    "folded panes": HeapFoldedPanes,
+    "element panes": HeapElementPanes,
 }
 
 
@@ -104,6 +108,16 @@ class HeapKeyedStateBackend(KeyedStateBackend):
         registered.state = state
         return state
 
+    def get_folded_panes(self, name: str) -> FoldedPanes:
+        panes = self._registered(name, _Layout("folded panes", ttl=False, namespaced=True)).store
+        assert isinstance(panes, HeapFoldedPanes)
+        return panes
+
+    def get_element_panes(self, name: str) -> ElementPanes:
+        panes = self._registered(name, _Layout("element panes", ttl=False, namespaced=True)).store
+        assert isinstance(panes, HeapElementPanes)
+        return panes
+
     def _registered(self, name: str, layout: _Layout) -> _Registered:
         registered = self._states.get(name)
         if registered is None:
@@ -145,7 +159,7 @@ class HeapKeyedStateBackend(KeyedStateBackend):
         for name, registered in self._states.items():
             self._clean_up(registered)
             store = registered.store
-            for group, keys in self._by_key_group(store.undo, registered.layout).items():
+            for group, keys in self._by_key_group(store.keys_changed(), registered.layout).items():
                 entries = store.delta_entries(keys)
                 if any(entries):
                     sections.append(self._section(name, registered.layout, group, entries))
@@ -157,7 +171,7 @@ class HeapKeyedStateBackend(KeyedStateBackend):
         for name, registered in self._states.items():
             store = registered.store
             keep = None if registered.policy is None else registered.policy.alive
-            for group, keys in self._by_key_group(store.table, registered.layout).items():
+            for group, keys in self._by_key_group(store.keys_stored(), registered.layout).items():
                 entries = store.full_entries(keys, keep)
                 if any(entries):
                     yield self._section(name, registered.layout, group, entries)
@@ -193,14 +207,14 @@ class HeapKeyedStateBackend(KeyedStateBackend):
         return found
 
     def number_of_entries(self) -> int:
-        return sum(len(registered.store.table) for registered in self._states.values())
+        return sum(len(registered.store.keys_stored()) for registered in self._states.values())
 
     def clear_current_key(self) -> None:
         namespace = self.current_namespace
         for registered in self._states.values():
             store = registered.store
             if registered.layout.namespaced:
-                for pair in [pair for pair in store.table if pair[0] == self.current_key]:
+                for pair in [pair for pair in store.keys_stored() if pair[0] == self.current_key]:
                     self._namespace_scope.current_key = pair
                     store.clear()
             else:
@@ -209,8 +223,8 @@ class HeapKeyedStateBackend(KeyedStateBackend):
 
     def keys(self, state_name: str) -> list[Any]:
         registered = self._known(state_name)
-        table = registered.store.table
-        return list(dict.fromkeys(pair[0] for pair in table)) if registered.layout.namespaced else list(table)
+        stored = registered.store.keys_stored()
+        return list(dict.fromkeys(pair[0] for pair in stored)) if registered.layout.namespaced else list(stored)
 
     def state_names(self) -> list[str]:
         return list(self._states)

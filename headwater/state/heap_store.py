@@ -9,7 +9,7 @@ log second. So a reader in another thread, without a lock, never takes a new val
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import Any, Protocol
 
 
@@ -51,6 +51,14 @@ class HeapStore(ABC):
     @abstractmethod
     def clear(self) -> None:
         """Remove the entry of the current key."""
+
+    def keys_stored(self) -> Collection[Any]:
+        """The keys that have an entry."""
+        return self.table
+
+    def keys_changed(self) -> Collection[Any]:
+        """The keys whose entry may differ from the last commit."""
+        return self.undo
 
     def commit(self) -> None:
         """What the epoch changed is final."""

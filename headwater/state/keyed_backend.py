@@ -25,6 +25,7 @@ from headwater.state.descriptors import (
     StateDescriptor,
     ValueStateDescriptor,
 )
+from headwater.state.panes import ElementPanes, FoldedPanes
 from headwater.state.section import EVENT_TIMERS, PROCESSING_TIMERS, Section
 from headwater.state.timers import TimerQueue
 
@@ -84,6 +85,14 @@ class KeyedStateBackend(ABC):
     def get_namespaced_state(self, descriptor: StateDescriptor) -> State:
         """The state of that name, about `current_key` and `current_namespace` (any hashable, picklable value)."""
         return self._get_state(descriptor, namespaced=True)
+
+    @abstractmethod
+    def get_folded_panes(self, name: str) -> FoldedPanes:
+        """Accumulators of windows, which are used many at a time. A name is a state's, or that of panes."""
+
+    @abstractmethod
+    def get_element_panes(self, name: str) -> ElementPanes:
+        """Elements of windows, which are used many at a time."""
 
     @abstractmethod
     def _get_state(self, descriptor: StateDescriptor, namespaced: bool) -> State: ...

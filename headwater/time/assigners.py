@@ -1,0 +1,90 @@
+"""Window assigners: to which windows an element belongs. Names as in `pyflink.datastream.window`.
+
+Count windows are in `operators/window_count_assigners.py`, because they need state, which is a layer above.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Iterable
+from typing import Any, Generic, TypeVar
+
+from headwater.common.serializer import TypeSerializer
+from headwater.time.triggers import NeverTrigger, Trigger
+from headwater.time.windows import GlobalWindow, GlobalWindowSerializer
+
+T = TypeVar("T")
+W = TypeVar("W")
+
+
+class WindowAssigner(ABC, Generic[T, W]):
+    """Says to which windows an element belongs. One object serves all keys of a partition."""
+
+    class WindowAssignerContext(ABC):
+        """What an assigner may ask."""
+
+        @abstractmethod
+        def get_current_processing_time(self) -> int:
+            """The epoch's processing time."""
+
+        @abstractmethod
+        def get_runtime_context(self) -> Any:
+            """The operator's `RuntimeContext`: state got from it belongs to the element's key."""
+
+    @abstractmethod
+    def assign_windows(
+        self, element: T, timestamp: int, context: WindowAssigner.WindowAssignerContext
+    ) -> Collection[W]:
+        """The windows of `element`; none is allowed. `timestamp` is `MIN_WATERMARK` where the stream has none."""
+
+    @abstractmethod
+    def get_default_trigger(self, env: Any) -> Trigger[T, W]:
+        """The trigger of windows for which none was chosen."""
+
+    def get_window_serializer(self) -> TypeSerializer[Any] | None:
+        """As in PyFlink; windows are pickled here, so one's own assigner need not have it."""
+        return None
+
+    @abstractmethod
+    def is_event_time(self) -> bool:
+        """True if windows end by the watermark: then elements can be late."""
+
+
+class MergingWindowAssigner(WindowAssigner[T, W]):
+    """An assigner whose windows are merged as elements come: sessions."""
+
+    class MergeCallback(ABC):
+        """What `merge_windows` tells its findings to."""
+
+        @abstractmethod
+        def merge(self, to_be_merged: Iterable[Any], merge_result: Any) -> None:
+            """`to_be_merged`, of those that were given, are to become `merge_result`."""
+
+    @abstractmethod
+    def merge_windows(self, windows: Iterable[W], callback: MergingWindowAssigner.MergeCallback) -> None:
+        """Call `callback.merge` for each group of `windows` that belong together. A result must cover its group."""
+
+
+class GlobalWindows(WindowAssigner[Any, GlobalWindow]):
+    """All elements of a key in one window that never ends. Needs a trigger to give results."""
+
+    @staticmethod
+    def create() -> GlobalWindows:
+        return GlobalWindows()
+
+    def assign_windows(
+        self, element: Any, timestamp: int, context: WindowAssigner.WindowAssignerContext
+    ) -> Collection[GlobalWindow]:
+        return (GlobalWindow.get(),)
+
+    def get_default_trigger(self, env: Any) -> Trigger[Any, Any]:
+        return NeverTrigger()
+
+    def get_window_serializer(self) -> TypeSerializer[Any]:
+        return GlobalWindowSerializer()
+
+    def is_event_time(self) -> bool:
+        return False
+
+    def __repr__(self) -> str:
+        return "GlobalWindows()"
