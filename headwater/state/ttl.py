@@ -99,6 +99,10 @@ class TtlPolicy:
         expiry = self.expiry()
         return None if expiry == entry[1] else (entry[0], expiry)
 
+    def lacks_date(self, entry: Stamped) -> bool:
+        """Whether the entry was written before event time was known, and by now it is."""
+        return entry[1] is None and self._clock.watermark != MIN_WATERMARK
+
     def number_to_examine(self, changed: int) -> int:
         """How many keys to look at after an epoch that changed `changed`: more than come in, so that it catches up."""
         if not self._examined_per_change:
@@ -136,10 +140,14 @@ class TtlValueState(ValueState[Any]):
         self._inner.clear()
 
     def purge(self) -> None:
-        """Remove the value if it has expired."""
+        """Remove the value if it has expired, and see that it can: nobody else may ever ask for it again."""
         entry = self._inner.peek()
-        if entry is not None and self._policy.expired(entry):
+        if entry is None:
+            return
+        if self._policy.expired(entry):
             self._inner.clear()
+        elif self._policy.lacks_date(entry):
+            self._inner.update(self._policy.stamp(entry[0]))
 
 
 class TtlListState(ListState[Any]):
@@ -174,11 +182,12 @@ class TtlListState(ListState[Any]):
         self._inner.clear()
 
     def purge(self) -> None:
-        """Remove the elements that have expired."""
+        """Remove the elements that have expired; give those a date that have none yet."""
         policy = self._policy
         entries = self._inner.peek()
-        if any(map(policy.expired, entries)):
-            self._inner.update([entry for entry in entries if policy.alive(entry)])
+        if any(policy.expired(entry) or policy.lacks_date(entry) for entry in entries):
+            alive = [entry for entry in entries if policy.alive(entry)]
+            self._inner.update([policy.stamp(entry[0]) if policy.lacks_date(entry) else entry for entry in alive])
 
 
 class TtlMapState(MapState[Any, Any]):
@@ -250,10 +259,12 @@ class TtlMapState(MapState[Any, Any]):
         self._inner.clear()
 
     def purge(self) -> None:
-        """Remove the entries that have expired."""
+        """Remove the entries that have expired; give those a date that have none yet."""
         for key, entry in list(self._inner.peek().items()):
             if self._policy.expired(entry):
                 self._inner.remove(key)
+            elif self._policy.lacks_date(entry):
+                self._inner.put(key, self._policy.stamp(entry[0]))
 
 
 TtlState = TtlValueState | TtlListState | TtlMapState

@@ -18,7 +18,7 @@ from headwater.checkpoint.manifest import Manifest
 from headwater.checkpoint.paths import CheckpointLayout
 from headwater.checkpoint.store import ManifestStore
 from tests.golden.jobs import JOBS, GoldenJob
-from tests.spark.harness import JobRunner, epochs_of, progress, wait_until
+from tests.spark.harness import JobRunner, epochs_of, progress, wait_for_epoch
 
 ROOT = Path(__file__).resolve().parents[2]
 LEAST_EPOCHS = 6
@@ -53,8 +53,7 @@ def test_straight(job: GoldenJob, run_job: JobRunner) -> None:
 def test_with_a_slot_killed_in_the_middle(job: GoldenJob, run_job: JobRunner) -> None:
     with job.build(run_job.environment(2, **epochs_of(job.epoch_records))).execute_and_collect() as results:
         client = results.get_job_client()
-        wait_until(lambda: progress(client)["epoch"] >= KILL_AFTER, f"epoch {KILL_AFTER}")
-        before = progress(client)
+        before = wait_for_epoch(client, KILL_AFTER)
         victim = before["slots"][0]["pid"]
         os.kill(victim, signal.SIGKILL)
         found = Counter(results)
@@ -65,12 +64,12 @@ def test_with_a_slot_killed_in_the_middle(job: GoldenJob, run_job: JobRunner) ->
     assert_same(found, job.expected())
 
 
-def end_of_driver(process: subprocess.Popen[str]) -> None:
+def end_of_driver(process: subprocess.Popen[bytes]) -> None:
     """Only the driver dies; Spark's JVM and the slots must notice."""
     process.kill()
 
 
-def end_of_process_group(process: subprocess.Popen[str]) -> None:
+def end_of_process_group(process: subprocess.Popen[bytes]) -> None:
     """The driver and the JVM die at once."""
     os.killpg(process.pid, signal.SIGKILL)
 
@@ -85,17 +84,17 @@ def end_of_process_group(process: subprocess.Popen[str]) -> None:
     ],
 )
 def test_with_the_driver_killed_in_the_middle(
-    name: str, kill: Callable[[subprocess.Popen[str]], None], tmp_path: Path
+    name: str, kill: Callable[[subprocess.Popen[bytes]], None], tmp_path: Path
 ) -> None:
     job = JOBS[name]
     checkpoints, output = tmp_path / "checkpoints", tmp_path / "output"
     first = start_driver(name, checkpoints, output)
     try:
-        latest = wait_for_epoch(first, checkpoints, KILL_AFTER)
+        latest = wait_for_manifest(first, checkpoints, KILL_AFTER)
         kill(first)
     finally:
         first.kill()
-        first.communicate()
+        first.wait()
     assert not latest.finished
     killed_at = newest_manifest(checkpoints)
     assert killed_at is not None and not killed_at.finished, "the job was over before it was killed"
@@ -103,8 +102,11 @@ def test_with_the_driver_killed_in_the_middle(
     assert so_far.total() < job.expected().total()
 
     second = start_driver(name, checkpoints, output)
-    _, errors = second.communicate(timeout=120)
-    assert second.returncode == 0, errors
+    try:
+        second.wait(timeout=150)
+    finally:
+        second.kill()
+    assert second.returncode == 0, errors_of(checkpoints)
     end = newest_manifest(checkpoints)
     assert end is not None and end.finished
     assert end.incarnation == 2 and 0 < killed_at.epoch < end.epoch - 1
@@ -114,27 +116,32 @@ def test_with_the_driver_killed_in_the_middle(
     assert not [path for path in output.rglob(".*") if path.is_file()], "pending files were left"
 
 
-def start_driver(name: str, checkpoints: Path, output: Path) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, "-m", "tests.golden.driver", name, str(checkpoints), str(output)],
-        cwd=ROOT,
-        env=os.environ | {"PYTHONPATH": str(ROOT)},
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
+def start_driver(name: str, checkpoints: Path, output: Path) -> subprocess.Popen[bytes]:
+    # Errors go to a file, not a pipe: the JVM and the slots have it open too, and may live a moment longer.
+    with open(checkpoints.with_suffix(".errors"), "a") as errors:
+        return subprocess.Popen(
+            [sys.executable, "-m", "tests.golden.driver", name, str(checkpoints), str(output)],
+            cwd=ROOT,
+            env=os.environ | {"PYTHONPATH": str(ROOT)},
+            stdout=subprocess.DEVNULL,
+            stderr=errors,
+            start_new_session=True,
+        )
+
+
+def errors_of(checkpoints: Path) -> str:
+    return checkpoints.with_suffix(".errors").read_text()
 
 
 def newest_manifest(checkpoints: Path) -> Manifest | None:
     return ManifestStore(CheckpointLayout(checkpoints)).latest() if checkpoints.exists() else None
 
 
-def wait_for_epoch(process: subprocess.Popen[str], checkpoints: Path, epoch: int) -> Manifest:
+def wait_for_manifest(process: subprocess.Popen[bytes], checkpoints: Path, epoch: int) -> Manifest:
     """Wait, as an onlooker, until the job's manifest of `epoch` is there."""
     deadline = time.monotonic() + 90
     while time.monotonic() < deadline:
-        assert process.poll() is None, f"the driver ended too early: {process.communicate()[1]}"
+        assert process.poll() is None, f"the driver ended too early: {errors_of(checkpoints)}"
         if sorted(checkpoints.glob("manifests/*.manifest")):
             try:
                 latest = newest_manifest(checkpoints)

@@ -76,6 +76,22 @@ def note_slots(client: JobClient) -> None:
     progress(client)
 
 
+def wait_for_epoch(client: JobClient, epoch: int, seconds: float = 100) -> dict[str, Any]:
+    """The job's numbers once it has completed `epoch`; an error if it ends before."""
+
+    def reached() -> bool:
+        ended = client.get_job_execution_result().done()
+        if progress(client)["epoch"] >= epoch:
+            return True
+        if ended:
+            client.get_job_execution_result().result()
+            raise AssertionError(f"the job ended before epoch {epoch}")
+        return False
+
+    wait_until(reached, f"epoch {epoch}", seconds)
+    return progress(client)
+
+
 def wait_until(condition: Callable[[], bool], what: str, seconds: float = 60) -> None:
     """Poll until `condition` holds."""
     deadline = time.monotonic() + seconds
