@@ -62,16 +62,16 @@ class KeyedTimerService(TimerService):
         return self._context.watermark
 
     def register_processing_time_timer(self, timestamp: int) -> None:
-        self._processing_timers.register(_whole(timestamp), self._backend.current_key)
+        self._processing_timers.register(whole_timestamp(timestamp), self._backend.current_key)
 
     def register_event_time_timer(self, timestamp: int) -> None:
-        self._event_timers.register(_whole(timestamp), self._backend.current_key)
+        self._event_timers.register(whole_timestamp(timestamp), self._backend.current_key)
 
     def delete_processing_time_timer(self, timestamp: int) -> None:
-        self._processing_timers.delete(_whole(timestamp), self._backend.current_key)
+        self._processing_timers.delete(whole_timestamp(timestamp), self._backend.current_key)
 
     def delete_event_time_timer(self, timestamp: int) -> None:
-        self._event_timers.delete(_whole(timestamp), self._backend.current_key)
+        self._event_timers.delete(whole_timestamp(timestamp), self._backend.current_key)
 
 
 class UnkeyedTimerService(TimerService):
@@ -105,7 +105,7 @@ class UnkeyedTimerService(TimerService):
         )
 
 
-def _whole(timestamp: int) -> int:
+def whole_timestamp(timestamp: int) -> int:
     """`timestamp` as an int. A whole float is accepted: one division makes one."""
     if timestamp.__class__ is int:
         return timestamp

@@ -102,7 +102,7 @@ class UserFunctionOperator(Operator):
                 where = "initialize_state()"
                 self.function.initialize_state(runtime_context)
             where = "open()"
-            if isinstance(self.function, Function) or _has_life_cycle(self.function):
+            if isinstance(self.function, Function) or has_life_cycle(self.function):
                 self.function.open(runtime_context)
         except Exception as error:
             raise self.user_error(error, NoRecord(where)) from error
@@ -112,7 +112,7 @@ class UserFunctionOperator(Operator):
         if not self._opened:
             return
         self._opened = False
-        if not (isinstance(self.function, Function) or _has_life_cycle(self.function)):
+        if not (isinstance(self.function, Function) or has_life_cycle(self.function)):
             return
         try:
             self.function.close()
@@ -186,6 +186,6 @@ def was_restored(context: OperatorContext) -> bool:
     return any(backend is not None and backend.number_of_entries() > 0 for backend in backends)
 
 
-def _has_life_cycle(function: Any) -> bool:
+def has_life_cycle(function: Any) -> bool:
     """Objects that look like a `Function` without extending it get the same life cycle, as in PyFlink."""
     return hasattr(function, "open") and hasattr(function, "close") and not isinstance(function, type)

@@ -1,0 +1,63 @@
+"""Which operator runs a window operation. Decided when the job is planned, by what the operation is made of."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from headwater.operators.window_aligned import AlignedWindowOperator
+from headwater.operators.window_base import WindowOperatorBase
+from headwater.operators.window_operator import WindowOperator
+from headwater.operators.window_settings import Aggregated, WindowSettings
+from headwater.operators.window_sliced import SlicedWindowOperator, can_merge
+from headwater.operators.window_triggers import ContinuousEventTimeTrigger, CountTrigger, DeltaTrigger
+from headwater.time.assigners_aligned import (
+    AlignedWindows,
+    SlidingEventTimeWindows,
+    SlidingProcessingTimeWindows,
+    TumblingEventTimeWindows,
+    TumblingProcessingTimeWindows,
+)
+from headwater.time.triggers import EventTimeTrigger, NeverTrigger, ProcessingTimeTrigger, PurgingTrigger, Trigger
+
+_ALIGNED = (
+    TumblingEventTimeWindows,
+    TumblingProcessingTimeWindows,
+    SlidingEventTimeWindows,
+    SlidingProcessingTimeWindows,
+)
+_NO_PROCESSING_TIME = (EventTimeTrigger, ContinuousEventTimeTrigger, CountTrigger, DeltaTrigger, NeverTrigger)
+
+
+def make_window_operator(key_selector: Any, settings: WindowSettings) -> WindowOperatorBase:
+    """The operator for `settings`. Classes are compared exactly: a subclass may have changed anything."""
+    return operator_class(settings)(key_selector, settings)
+
+
+def operator_class(settings: WindowSettings) -> type[WindowOperatorBase]:
+    assigner = settings.assigner
+    if not isinstance(assigner, AlignedWindows) or type(assigner) not in _ALIGNED:
+        return WindowOperator
+    if settings.evictor is not None or not _is_default_trigger(settings, assigner):
+        return WindowOperator
+    overlapping = assigner.size_ms > assigner.slide_ms
+    if assigner.event_time and overlapping and isinstance(settings.contents, Aggregated):
+        return SlicedWindowOperator if can_merge(settings.contents.function) else AlignedWindowOperator
+    return AlignedWindowOperator
+
+
+def uses_processing_time(settings: WindowSettings) -> bool:
+    """Whether time must pass for the operator although no data comes."""
+    return not settings.assigner.is_event_time() or type(_unwrapped(settings.trigger)) not in _NO_PROCESSING_TIME
+
+
+def _is_default_trigger(settings: WindowSettings, assigner: AlignedWindows) -> bool:
+    trigger = settings.trigger
+    if not assigner.event_time:
+        return type(_unwrapped(trigger)) is ProcessingTimeTrigger
+    if settings.allowed_lateness_ms == 0:
+        trigger = _unwrapped(trigger)  # a window that ends when it fires has nothing left to purge
+    return type(trigger) is EventTimeTrigger
+
+
+def _unwrapped(trigger: Trigger[Any, Any]) -> Trigger[Any, Any]:
+    return trigger.nested_trigger if isinstance(trigger, PurgingTrigger) else trigger

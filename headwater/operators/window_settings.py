@@ -1,0 +1,53 @@
+"""What a windowed stream was told, as plain picklable data: the window operators are made from it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from headwater.common.output_tag import OutputTag
+from headwater.time.assigners import MergingWindowAssigner, WindowAssigner
+from headwater.time.evictors import Evictor
+from headwater.time.triggers import Trigger
+
+
+@dataclass(frozen=True)
+class Reduced:
+    """A window holds one value, which each element is reduced into."""
+
+    function: Any
+    """A `ReduceFunction`, or a callable of two values."""
+
+
+@dataclass(frozen=True)
+class Aggregated:
+    """A window holds one accumulator."""
+
+    function: Any
+    """An `AggregateFunction`."""
+
+
+@dataclass(frozen=True)
+class Buffered:
+    """A window holds all its elements."""
+
+
+Contents = Reduced | Aggregated | Buffered
+
+
+@dataclass(frozen=True)
+class WindowSettings:
+    """One window operation."""
+
+    assigner: WindowAssigner[Any, Any]
+    trigger: Trigger[Any, Any]
+    contents: Contents
+    function: Any = None
+    """A (Process)(All)WindowFunction; None: the reduced value, or the aggregate's result, is the result."""
+    evictor: Evictor | None = None
+    allowed_lateness_ms: int = 0
+    late_data_tag: OutputTag | None = None
+
+    @property
+    def merging(self) -> bool:
+        return isinstance(self.assigner, MergingWindowAssigner)
