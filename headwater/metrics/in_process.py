@@ -8,6 +8,9 @@ A snapshot is {path: value}, the path's parts joined by '.'; what a value looks 
     distribution  {"kind": "distribution", "count": 2, "sum": 9, "min": 4, "max": 5}
 
 Snapshots of the partitions of an operator are merged with `merge_snapshots`.
+
+A job reports what each epoch added (`take_delta`), and only completed epochs count: the driver adds the deltas up
+(`add_delta`), so an epoch that was replayed, or a worker that was replaced, counts once.
 """
 
 from __future__ import annotations
@@ -22,15 +25,17 @@ from headwater.metrics.metricbase import Counter, Distribution, Meter, MetricGro
 
 M = TypeVar("M", "PlainCounter", "PlainMeter", "PlainDistribution")
 Snapshot: TypeAlias = dict[str, dict[str, Any]]  # {path: {"kind": ..., ...}}
+Measured: TypeAlias = dict[str, dict[int, Snapshot]]  # {operator uid: {partition: ...}}
 
 
 class PlainCounter(Counter):
     """Updated by one thread; int assignments are seen whole by others."""
 
-    __slots__ = ("_count",)
+    __slots__ = ("_count", "_taken")
 
     def __init__(self) -> None:
         self._count = 0
+        self._taken = 0
 
     def inc(self, n: int = 1) -> None:
         self._count += n
@@ -44,6 +49,10 @@ class PlainCounter(Counter):
     def snapshot(self) -> dict[str, Any]:
         return {"kind": "counter", "count": self._count}
 
+    def take_delta(self) -> dict[str, Any]:
+        count, self._taken = self._count - self._taken, self._count
+        return {"kind": "counter", "count": count}
+
 
 class PlainMeter(Meter):
     """The rate over the last `time_span_in_seconds`, counted in seconds; the clock can be given for tests."""
@@ -52,6 +61,7 @@ class PlainMeter(Meter):
         self._span = max(1, time_span_in_seconds)
         self._clock = clock
         self._count = 0
+        self._taken = 0
         self._seconds: deque[list[int]] = deque()  # [[second, events in it], ...], oldest first
 
     def mark_event(self, value: int = 1) -> None:
@@ -74,6 +84,10 @@ class PlainMeter(Meter):
     def snapshot(self) -> dict[str, Any]:
         return {"kind": "meter", "count": self._count, "rate": self.get_rate()}
 
+    def take_delta(self) -> dict[str, Any]:
+        count, self._taken = self._count - self._taken, self._count
+        return {"kind": "meter", "count": count, "rate": self.get_rate()}
+
     def _forget(self, now: int) -> None:
         while self._seconds[0][0] <= now - self._span:
             self._seconds.popleft()
@@ -83,6 +97,10 @@ class PlainDistribution(Distribution):
     """Least and greatest are None before the first value."""
 
     def __init__(self) -> None:
+        self._taken: dict[str, Any] = {"kind": "distribution", "count": 0, "sum": 0, "min": None, "max": None}
+        self._start()
+
+    def _start(self) -> None:
         self._count = 0
         self._sum: float = 0
         self._min: float | None = None
@@ -97,6 +115,15 @@ class PlainDistribution(Distribution):
             self._max = value
 
     def snapshot(self) -> dict[str, Any]:
+        return _merge(self._taken, self._recent())
+
+    def take_delta(self) -> dict[str, Any]:
+        recent = self._recent()
+        self._taken = _merge(self._taken, recent)
+        self._start()
+        return recent
+
+    def _recent(self) -> dict[str, Any]:
         return {"kind": "distribution", "count": self._count, "sum": self._sum, "min": self._min, "max": self._max}
 
 
@@ -130,13 +157,26 @@ class PlainMetricGroup(MetricGroup):
     def snapshot(self) -> Snapshot:
         """All values now. A gauge that raises is left out: reading metrics must not hurt the job."""
         values: Snapshot = {name: metric.snapshot() for name, metric in list(self._metrics.items())}
+        values |= self._read_gauges()
+        for name, group in list(self._groups.items()):
+            values |= {f"{name}.{path}": value for path, value in group.snapshot().items()}
+        return values
+
+    def take_delta(self) -> Snapshot:
+        """What was added since the last call; gauges as they are now. Called when an epoch ends, in whatever way."""
+        values: Snapshot = {name: metric.take_delta() for name, metric in self._metrics.items()}
+        values |= self._read_gauges()
+        for name, group in self._groups.items():
+            values |= {f"{name}.{path}": value for path, value in group.take_delta().items()}
+        return values
+
+    def _read_gauges(self) -> Snapshot:
+        values: Snapshot = {}
         for name, read in list(self._gauges.items()):
             try:
                 values[name] = {"kind": "gauge", "value": read()}
             except Exception:
                 continue
-        for name, group in list(self._groups.items()):
-            values |= {f"{name}.{path}": value for path, value in group.snapshot().items()}
         return values
 
     def _metric(self, name: str, kind: type[M], make: Callable[[], M]) -> M:
@@ -158,6 +198,26 @@ def merge_snapshots(snapshots: Iterable[Snapshot]) -> Snapshot:
             known = merged.get(path)
             merged[path] = dict(value) if known is None else _merge(known, value)
     return merged
+
+
+def add_delta(total: Snapshot, delta: Snapshot) -> None:
+    """Put what an epoch added onto `total`, of one and the same partition: the last rate and the last gauge hold."""
+    for path, value in delta.items():
+        known = total.get(path)
+        if known is None or known["kind"] != value["kind"] or value["kind"] == "gauge":
+            total[path] = dict(value)
+            continue
+        total[path] = _merge(known, value)
+        if "rate" in value:
+            total[path]["rate"] = value["rate"]
+
+
+def add_measured(total: Measured, more: Measured) -> None:
+    """Add what one more split, task or epoch measured, {operator uid: {partition: delta}}."""
+    for uid, partitions in more.items():
+        known = total.setdefault(uid, {})
+        for partition, delta in partitions.items():
+            add_delta(known.setdefault(partition, {}), delta)
 
 
 def _merge(left: dict[str, Any], right: dict[str, Any]) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from typing import Any
 from headwater.common.connector import Split
 from headwater.common.errors import HeadwaterError, UserCodeError
 from headwater.common.ids import MAX_WATERMARK
+from headwater.metrics import add_measured
 from headwater.runtime.job.acks import SourceAck, SplitAck
 from headwater.runtime.slot.protocol import Attempt
 from headwater.runtime.stage_runner import EpochOutcome, StageRunner
@@ -56,6 +57,7 @@ class _Totals:
             self.outcome.committables.setdefault(uid, []).extend(items)
         for uid, count in outcome.records_in.items():
             self.outcome.records_in[uid] = self.outcome.records_in.get(uid, 0) + count
+        add_measured(self.outcome.metrics, outcome.metrics)
         if outcome.next_timer_ms is not None:
             known = self.outcome.next_timer_ms
             self.outcome.next_timer_ms = min(known or outcome.next_timer_ms, outcome.next_timer_ms)

@@ -12,6 +12,7 @@ from typing import Any
 
 from headwater.common.ids import MAX_WATERMARK, MIN_WATERMARK
 from headwater.graph.plan import InputSpec, JobPlan, OperatorSpec
+from headwater.metrics import Measured
 from headwater.operators.base import Operator, OperatorContext
 from headwater.runtime.edges import EdgeWriter, Emit
 from headwater.state.heap_backend import HeapKeyedStateBackend
@@ -170,6 +171,8 @@ class EpochOutcome:
     next_timer_ms: int | None = None
     records_in: dict[str, int] = field(default_factory=dict)
     state_entries: int = 0
+    metrics: Measured = field(default_factory=dict)
+    """What user functions measured in this epoch, {operator uid: {partition: delta}}; only operators that measure."""
 
 
 class StageRunner:
@@ -408,6 +411,9 @@ class StageRunner:
             backend = gate.operator.context.keyed_backend
             if backend is not None:
                 outcome.state_entries += backend.number_of_entries()
+            context = gate.operator.context
+            if context.metrics is not None:
+                outcome.metrics[gate.spec.uid] = {context.partition: context.metrics.take_delta()}
         for producer, writer in self._edges:
             if producer not in self._active:
                 continue
@@ -427,3 +433,5 @@ class StageRunner:
         """Give the epoch up. State is rolled back by the owner of the backends."""
         for gate in self._gates.values():
             gate.operator.abort_epoch()
+            if gate.operator.context.metrics is not None:
+                gate.operator.context.metrics.take_delta()  # the replay counts, not the attempt

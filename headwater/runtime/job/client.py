@@ -12,6 +12,7 @@ from headwater.common.job_execution_result import JobExecutionResult
 from headwater.common.job_id import JobID
 from headwater.common.job_status import JobStatus
 from headwater.runtime.job.coordinator import Coordinator, JobCancelledError
+from headwater.runtime.job.progress import JobProgress
 
 
 class LocalJobClient(JobClient):
@@ -67,12 +68,11 @@ class LocalJobClient(JobClient):
         return self._result
 
     def get_accumulators(self) -> CompletableFuture[dict[str, Any]]:
-        counters = self._coordinator.progress.counters if self._coordinator is not None else {}
-        return CompletableFuture.completed(dict(counters))
+        found = self._coordinator.progress.accumulators() if self._coordinator is not None else {}
+        return CompletableFuture.completed(found)
 
     def progress(self) -> dict[str, Any]:
         """Epoch, records, rate, watermark, state entries, restarts and slots, as of the last completed epoch."""
         if self._coordinator is None:
-            return {"epoch": -1, "records_in": 0, "records_per_second": 0.0, "watermark": None, "state_entries": 0,
-                    "epoch_ms": 0.0, "restarts": 0, "slots": [], "counters": {}, "last_failure": None}  # fmt: skip
+            return JobProgress().as_dict()
         return self._coordinator.progress.as_dict()

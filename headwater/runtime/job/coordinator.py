@@ -324,6 +324,7 @@ class Coordinator:
                 for name, count in message.counters.items():
                     counters[name] = counters.get(name, 0) + count
             elif isinstance(message, StageAck | SourceAck):
+                self.progress.add_metrics(message.outcome.metrics)
                 for uid, count in message.outcome.records_in.items():
                     counters[f"{uid}.records_in"] = counters.get(f"{uid}.records_in", 0) + count
         heads = [

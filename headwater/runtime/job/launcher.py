@@ -197,7 +197,7 @@ class _Job:
             engine.close()
         first, last = coordinator.first_epoch_started, coordinator.last_commit
         runtime_ms = int((last - first) * 1000) if first is not None and last is not None else 0
-        return JobExecutionResult(JobID(self._job_id), runtime_ms, coordinator.progress.counters)
+        return JobExecutionResult(JobID(self._job_id), runtime_ms, coordinator.progress.accumulators())
 
     def _resume(self, coordinator: Coordinator) -> None:
         decision = self._decision

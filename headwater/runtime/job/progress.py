@@ -7,6 +7,7 @@ import time
 from dataclasses import dataclass, field
 from typing import Any
 
+from headwater.metrics import Measured, add_measured
 from headwater.runtime.slot.protocol import SlotAddress
 
 
@@ -26,6 +27,8 @@ class JobProgress:
     slots: list[SlotAddress] = field(default_factory=list)
     counters: dict[str, int] = field(default_factory=dict)
     last_failure: str | None = None
+    metrics: Measured = field(default_factory=dict)
+    """What user functions measured in this run's committed epochs, {operator uid: {partition: {metric: value}}}."""
 
     def __post_init__(self) -> None:
         self._lock = threading.Lock()
@@ -63,4 +66,18 @@ class JobProgress:
                 ],
                 "counters": dict(self.counters),
                 "last_failure": self.last_failure,
+                "metrics": self._copied_metrics(),
             }
+
+    def accumulators(self) -> dict[str, Any]:
+        """The counters of the job, and under "metrics" those of its functions."""
+        with self._lock:
+            return {**self.counters, "metrics": self._copied_metrics()}
+
+    def add_metrics(self, measured: Measured) -> None:
+        """Take over what an epoch added; called once per acknowledgement of a completed epoch."""
+        with self._lock:
+            add_measured(self.metrics, measured)
+
+    def _copied_metrics(self) -> Measured:
+        return {uid: {index: dict(each) for index, each in parts.items()} for uid, parts in self.metrics.items()}

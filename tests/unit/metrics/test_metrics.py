@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from headwater.common.errors import ConfigurationError
-from headwater.metrics import PlainMetricGroup, merge_snapshots
+from headwater.metrics import Measured, PlainMetricGroup, add_delta, add_measured, merge_snapshots
 
 
 class Clock:
@@ -80,3 +80,43 @@ def test_snapshots_of_partitions_add_up() -> None:
         "m": {"kind": "meter", "count": 3, "rate": 3.0},
     }
     assert one.snapshot()["c"] == {"kind": "counter", "count": 2}, "merging changed its input"
+
+
+def test_deltas_add_up_to_the_whole() -> None:
+    group = PlainMetricGroup(Clock())
+    nested = group.add_group("a", "b")
+    level = 1
+    group.gauge("level", lambda: level)
+    total: dict[str, dict[str, object]] = {}
+    for amounts in ([3, 9], [], [5]):
+        for amount in amounts:
+            group.counter("seen").inc()
+            nested.distribution("sizes").update(amount)
+            group.meter("rate", 10).mark_event()
+        level += 1
+        add_delta(total, group.take_delta())
+    assert total["seen"] == {"kind": "counter", "count": 3}
+    assert total["a.b.sizes"] == {"kind": "distribution", "count": 3, "sum": 17, "min": 3, "max": 9}
+    assert total["rate"] == {"kind": "meter", "count": 3, "rate": 0.3}
+    assert total["level"] == {"kind": "gauge", "value": 4}
+    assert total == group.snapshot()
+
+
+def test_a_delta_that_nobody_wants_is_gone() -> None:
+    group = PlainMetricGroup()
+    group.counter("seen").inc(7)
+    group.distribution("sizes").update(100)
+    group.take_delta()  # the epoch failed
+    group.counter("seen").inc(2)
+    group.distribution("sizes").update(1)
+    delta = group.take_delta()
+    assert delta["seen"]["count"] == 2
+    assert delta["sizes"] == {"kind": "distribution", "count": 1, "sum": 1, "min": 1, "max": 1}
+    assert group.counter("seen").get_count() == 9
+
+
+def test_what_partitions_measured_is_kept_apart() -> None:
+    total: Measured = {}
+    for partition, count in ((0, 1), (1, 5), (0, 2)):
+        add_measured(total, {"enrich": {partition: {"seen": {"kind": "counter", "count": count}}}})
+    assert {partition: seen["seen"]["count"] for partition, seen in total["enrich"].items()} == {0: 3, 1: 5}
