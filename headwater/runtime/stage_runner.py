@@ -6,9 +6,11 @@ The same runner works in a slot (stateful stages), in a Python worker (stateless
 from __future__ import annotations
 
 import pickle
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
+
+import cloudpickle
 
 from headwater.common.ids import MAX_WATERMARK, MIN_WATERMARK
 from headwater.graph.plan import InputSpec, JobPlan, OperatorSpec
@@ -146,6 +148,16 @@ class Fan:
             port.idle(idle)
 
 
+def _own_copy(factory: Callable[[], Operator]) -> Callable[[], Operator]:
+    """As in Flink, every partition of every operator has a function object of its own.
+
+    One Python worker runs several partitions of a stage, and the plan holds each function once: without a copy, what
+    `open` sets in one partition's function would be seen by the other's.
+    """
+    copied: Callable[[], Operator] = pickle.loads(cloudpickle.dumps(factory))
+    return copied
+
+
 def _deliver(ports: list[Port], values: list[Any], timestamps: Timestamps) -> None:
     for port in ports[1:]:
         port.batch(list(values), None if timestamps is None else list(timestamps))
@@ -209,7 +221,7 @@ class StageRunner:
                 self._connect(consumer, position, input_spec)
 
     def _add_operator(self, spec: OperatorSpec) -> None:
-        operator = spec.factory()
+        operator = _own_copy(spec.factory)()
         fan = Fan()
         operator.setup(self._context(spec), fan)
         self._fans[spec.id] = fan
