@@ -4,6 +4,7 @@ from headwater.datastream.async_data_stream import AsyncDataStream
 from headwater.datastream.checkpoint_config import CheckpointConfig
 from headwater.datastream.checkpointing_mode import CheckpointingMode
 from headwater.datastream.data_stream import (
+    AllWindowedStream,
     BroadcastConnectedStream,
     BroadcastStream,
     CloseableIterator,
@@ -11,11 +12,13 @@ from headwater.datastream.data_stream import (
     DataStream,
     DataStreamSink,
     KeyedStream,
+    WindowedStream,
 )
 from headwater.datastream.execution_mode import RuntimeExecutionMode
 from headwater.datastream.externalized_checkpoint_retention import ExternalizedCheckpointRetention
 from headwater.datastream.functions import (
     AggregateFunction,
+    AllWindowFunction,
     AsyncFunction,
     AsyncRetryPredicate,
     AsyncRetryStrategy,
@@ -38,20 +41,35 @@ from headwater.datastream.functions import (
     KeySelector,
     MapFunction,
     Partitioner,
+    ProcessAllWindowFunction,
     ProcessFunction,
     ProcessJoinFunction,
+    ProcessWindowFunction,
     ReduceFunction,
     RuntimeContext,
     SinkFunction,
     SourceFunction,
+    WindowFunction,
 )
 from headwater.datastream.output_tag import OutputTag
 from headwater.datastream.stream_execution_environment import StreamExecutionEnvironment
 from headwater.datastream.time_domain import TimeDomain
 from headwater.datastream.timerservice import TimerService
+from headwater.datastream.window import (
+    CountWindow,
+    GlobalWindow,
+    MergingWindowAssigner,
+    TimeWindow,
+    Trigger,
+    TriggerResult,
+    Window,
+    WindowAssigner,
+)
 
 __all__ = [
     "AggregateFunction",
+    "AllWindowFunction",
+    "AllWindowedStream",
     "AsyncDataStream",
     "AsyncFunction",
     "AsyncRetryPredicate",
@@ -69,6 +87,7 @@ __all__ = [
     "CoMapFunction",
     "CoProcessFunction",
     "ConnectedStreams",
+    "CountWindow",
     "DataStream",
     "DataStreamSink",
     "ExternalizedCheckpointRetention",
@@ -76,6 +95,7 @@ __all__ = [
     "FlatJoinFunction",
     "FlatMapFunction",
     "Function",
+    "GlobalWindow",
     "JoinFunction",
     "KeySelector",
     "KeyedBroadcastProcessFunction",
@@ -84,10 +104,13 @@ __all__ = [
     "KeyedStateFunction",
     "KeyedStream",
     "MapFunction",
+    "MergingWindowAssigner",
     "OutputTag",
     "Partitioner",
+    "ProcessAllWindowFunction",
     "ProcessFunction",
     "ProcessJoinFunction",
+    "ProcessWindowFunction",
     "ReduceFunction",
     "RuntimeContext",
     "RuntimeExecutionMode",
@@ -95,5 +118,12 @@ __all__ = [
     "SourceFunction",
     "StreamExecutionEnvironment",
     "TimeDomain",
+    "TimeWindow",
     "TimerService",
+    "Trigger",
+    "TriggerResult",
+    "Window",
+    "WindowAssigner",
+    "WindowFunction",
+    "WindowedStream",
 ]

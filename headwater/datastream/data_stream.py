@@ -25,6 +25,7 @@ from headwater.datastream.not_yet import NotYet
 from headwater.datastream.operator_settings import OperatorSettings
 from headwater.datastream.plain_process_function import PlainKeyedProcessFunction, PlainProcessFunction
 from headwater.datastream.timestamps import timestamps_node
+from headwater.datastream.windowed_stream import AllWindowedStream, WindowedStream
 from headwater.graph.plan import Exchange
 from headwater.graph.transformation import (
     OperatorTransformation,
@@ -55,13 +56,16 @@ from headwater.operators.map import KeyedMapOperator, MapOperator
 from headwater.operators.process import KeyedProcessOperator, ProcessOperator
 from headwater.operators.reduce import KeyedReduceOperator
 from headwater.operators.sink import SinkOperator
+from headwater.operators.window_count_assigners import CountSlidingWindowAssigner, CountTumblingWindowAssigner
 from headwater.state.descriptors import MapStateDescriptor
+from headwater.time.assigners import WindowAssigner
 
 if TYPE_CHECKING:
     from headwater.common.execution_config import ExecutionConfig
     from headwater.datastream.stream_execution_environment import StreamExecutionEnvironment
 
 __all__ = [
+    "AllWindowedStream",
     "BroadcastConnectedStream",
     "BroadcastStream",
     "CloseableIterator",
@@ -69,6 +73,7 @@ __all__ = [
     "DataStream",
     "DataStreamSink",
     "KeyedStream",
+    "WindowedStream",
 ]
 
 
@@ -80,7 +85,6 @@ class DataStream(OperatorSettings, NotYet):
     """
 
     _not_yet: ClassVar[dict[str, str]] = {
-        "window_all": "collect per key in a KeyedProcessFunction with timers",
         "cache": "write to a sink and read it in the next job",
     }
 
@@ -191,6 +195,14 @@ class DataStream(OperatorSettings, NotYet):
         if isinstance(ds, BroadcastStream):
             return BroadcastConnectedStream(self, ds, ds.broadcast_state_descriptors)
         return ConnectedStreams(self, ds)
+
+    def window_all(self, window_assigner: WindowAssigner[Any, Any]) -> AllWindowedStream:
+        """Cut the whole stream into windows. One partition does all the work."""
+        return AllWindowedStream(self, window_assigner)
+
+    def count_window_all(self, size: int, slide: int = 0) -> AllWindowedStream:
+        """Windows of `size` records of the whole stream, of which one begins every `slide` (0: every `size`)."""
+        return AllWindowedStream(self, _count_windows(size, slide))
 
     def get_side_output(self, output_tag: OutputTag) -> DataStream:
         """What the operator before this call emitted under `output_tag`."""
@@ -379,11 +391,6 @@ class DataStream(OperatorSettings, NotYet):
 class KeyedStream(DataStream):
     """A stream whose records are together with those of their key. What follows may use keyed state and timers."""
 
-    _not_yet: ClassVar[dict[str, str]] = {
-        "window": "use a KeyedProcessFunction with state and timers",
-        "count_window": "use a KeyedProcessFunction with a counter in state",
-    }
-
     def __init__(self, origin: DataStream, key_selector: KeyFunction, key_type: TypeInformation | None) -> None:
         self._origin = origin
         self._key_selector: KeyFunction = key_selector
@@ -445,6 +452,14 @@ class KeyedStream(DataStream):
         factory = partial(KeyedReduceOperator, self._key_selector, func)
         return self._add("reduce", "Reduce", factory, func, keeps_type=True, keyed=True)
 
+    def window(self, window_assigner: WindowAssigner[Any, Any]) -> WindowedStream:
+        """Cut the records of each key into windows."""
+        return WindowedStream(self, window_assigner)
+
+    def count_window(self, size: int, slide: int = 0) -> WindowedStream:
+        """Windows of `size` records of each key, of which one begins every `slide` (0: every `size`)."""
+        return WindowedStream(self, _count_windows(size, slide))
+
     def sum(self, position_to_sum: int | str = 0) -> DataStream:
         """The running sum per key of one field; the other fields are the first record's."""
         return self._aggregate("sum", position_to_sum)
@@ -495,6 +510,10 @@ class KeyedStream(DataStream):
         partitioner: Callable[[Any, int], int] | None = None,
     ) -> NoReturn:
         raise PlanError(f"{exchange.value} on a keyed stream would tear its keys apart; call it before key_by()")
+
+
+def _count_windows(size: int, slide: int) -> WindowAssigner[Any, Any]:
+    return CountTumblingWindowAssigner(size) if slide == 0 else CountSlidingWindowAssigner(size, slide)
 
 
 class _OneField:

@@ -37,9 +37,17 @@ from headwater.operators.functions_join import (
     ProcessJoinFunction,
 )
 from headwater.operators.runtime_context import RuntimeContext
+from headwater.operators.window_functions import (
+    AllWindowFunction,
+    KeyedStateStore,
+    ProcessAllWindowFunction,
+    ProcessWindowFunction,
+    WindowFunction,
+)
 
 __all__ = [
     "AggregateFunction",
+    "AllWindowFunction",
     "AsyncFunction",
     "AsyncRetryPredicate",
     "AsyncRetryStrategy",
@@ -61,12 +69,16 @@ __all__ = [
     "KeyedCoProcessFunction",
     "KeyedProcessFunction",
     "KeyedStateFunction",
+    "KeyedStateStore",
     "MapFunction",
     "Partitioner",
+    "ProcessAllWindowFunction",
     "ProcessFunction",
     "ProcessJoinFunction",
+    "ProcessWindowFunction",
     "ReduceFunction",
     "RuntimeContext",
     "SinkFunction",
     "SourceFunction",
+    "WindowFunction",
 ]

@@ -270,7 +270,7 @@ def test_project_of_a_typed_stream(env, words):
             env.from_collection([1], Types.LONG()).project(0)
 
 
-@pytest.mark.parametrize("method", ["window_all", "cache"])
+@pytest.mark.parametrize("method", ["cache"])
 def test_what_is_not_there_yet_says_so(stream, method):
     with pytest.raises(AttributeError, match=rf"headwater has no DataStream.{method}\(\) yet; "):
         getattr(stream, method)

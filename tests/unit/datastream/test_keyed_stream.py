@@ -182,9 +182,3 @@ def test_sinks_and_unions_of_keyed_streams_stay_partitioned(env):
         Exchange.HASH,
         Exchange.REBALANCE,
     ]
-
-
-@pytest.mark.parametrize("method", ["window", "count_window"])
-def test_windows_are_not_there_yet(env, method):
-    with pytest.raises(AttributeError, match=rf"headwater has no KeyedStream.{method}\(\) yet; use a Keyed"):
-        getattr(env.from_collection([1]).key_by(0), method)

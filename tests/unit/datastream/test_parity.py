@@ -12,10 +12,7 @@ import pytest
 from headwater import datastream
 
 NOT_YET = {
-    "DataStream.window_all": "windows come with their own issue",
     "DataStream.cache": "cached streams come with their own issue",
-    "KeyedStream.window": "windows come with their own issue",
-    "KeyedStream.count_window": "windows come with their own issue",
     "KeyedStream.cache": "never in PyFlink either: it raises",
     "StreamExecutionEnvironment.create_input": "input formats are Java classes",
     "StreamExecutionEnvironment.register_cached_file": "files go to tasks with add_python_archive",
@@ -68,6 +65,15 @@ def test_signature(cls, method, expected):
         ("data_stream", "DataStream KeyedStream DataStreamSink CloseableIterator"),
         ("stream_execution_environment", "StreamExecutionEnvironment"),
         ("output_tag", "OutputTag"),
+        ("functions", "WindowFunction AllWindowFunction ProcessWindowFunction ProcessAllWindowFunction KeyedStateStore"),
+        ("data_stream", "WindowedStream AllWindowedStream"),
+        ("window", "Window TimeWindow CountWindow GlobalWindow WindowAssigner MergingWindowAssigner GlobalWindows"),
+        ("window", "TumblingProcessingTimeWindows TumblingEventTimeWindows SlidingProcessingTimeWindows"),
+        ("window", "SlidingEventTimeWindows ProcessingTimeSessionWindows EventTimeSessionWindows"),
+        ("window", "DynamicProcessingTimeSessionWindows DynamicEventTimeSessionWindows CountTumblingWindowAssigner"),
+        ("window", "CountSlidingWindowAssigner TriggerResult Trigger EventTimeTrigger ProcessingTimeTrigger"),
+        ("window", "ContinuousEventTimeTrigger ContinuousProcessingTimeTrigger NeverTrigger PurgingTrigger CountTrigger"),
+        ("window", "TimeWindowSerializer CountWindowSerializer GlobalWindowSerializer SessionWindowTimeGapExtractor"),
         ("time_domain", "TimeDomain"),
         ("timerservice", "TimerService"),
         ("checkpoint_config", "CheckpointConfig"),

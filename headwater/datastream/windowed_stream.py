@@ -1,0 +1,306 @@
+"""Streams cut into windows: what happens in them. Names and signatures as in `pyflink.datastream.data_stream`.
+
+Beyond PyFlink there are evictors, and plain functions do where a window function is expected.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import TYPE_CHECKING, Any, Self
+
+from headwater.common.errors import PlanError, TypeMismatchError, short_repr
+from headwater.common.output_tag import OutputTag
+from headwater.common.time import DurationLike, to_millis
+from headwater.common.typeinfo import TypeInformation, Types
+from headwater.datastream.function_check import check_no_generator, checked_function
+from headwater.datastream.no_effect import warn_no_effect
+from headwater.operators.functions import AggregateFunction, Function, ReduceFunction
+from headwater.operators.window_choice import make_window_operator, uses_processing_time
+from headwater.operators.window_functions import (
+    AllWindowFunction,
+    PlainAllWindowFunction,
+    PlainProcessAllWindowFunction,
+    PlainProcessWindowFunction,
+    PlainWindowFunction,
+    ProcessAllWindowFunction,
+    ProcessWindowFunction,
+    WindowFunction,
+)
+from headwater.operators.window_settings import Aggregated, Buffered, Contents, Reduced, WindowSettings
+from headwater.time.assigners import WindowAssigner
+from headwater.time.evictors import Evictor
+from headwater.time.triggers import Trigger
+
+if TYPE_CHECKING:
+    from headwater.datastream.data_stream import DataStream, KeyedStream
+    from headwater.datastream.stream_execution_environment import StreamExecutionEnvironment
+
+_AGGREGATE_METHODS = ("create_accumulator", "add", "get_result", "merge")
+
+
+class _WindowedBase(ABC):
+    """What both kinds of windowed stream are told alike. Not an operator: the method that ends it adds one."""
+
+    _kind: str
+
+    def __init__(self, keyed_stream: KeyedStream, window_assigner: WindowAssigner[Any, Any]) -> None:
+        if not isinstance(window_assigner, WindowAssigner):
+            raise TypeMismatchError(
+                f"a window needs a WindowAssigner such as TumblingEventTimeWindows.of(Time.seconds(10)), "
+                f"found {short_repr(window_assigner)}{_forgotten_call(window_assigner)}"
+            )
+        self._keyed_stream = keyed_stream
+        self._window_assigner = window_assigner
+        self._window_trigger: Trigger[Any, Any] | None = None
+        self._window_evictor: Evictor | None = None
+        self._allowed_lateness = 0
+        self._late_data_output_tag: OutputTag | None = None
+
+    def get_execution_environment(self) -> StreamExecutionEnvironment:
+        return self._keyed_stream.get_execution_environment()
+
+    def get_input_type(self) -> TypeInformation:
+        """The declared type of the records that go into the windows."""
+        return self._keyed_stream.get_type()
+
+    def trigger(self, trigger: Trigger[Any, Any]) -> Self:
+        """Say when windows are evaluated, instead of the assigner's default trigger."""
+        if not isinstance(trigger, Trigger):
+            raise TypeMismatchError(
+                f"trigger() expects a Trigger, found {short_repr(trigger)}{_forgotten_call(trigger)}"
+            )
+        self._window_trigger = trigger
+        return self
+
+    def evictor(self, evictor: Evictor) -> Self:
+        """Remove elements before, or after, a window is evaluated. The window then keeps all its elements."""
+        if not isinstance(evictor, Evictor):
+            raise TypeMismatchError(
+                f"evictor() expects an Evictor, found {short_repr(evictor)}{_forgotten_call(evictor)}"
+            )
+        self._window_evictor = evictor
+        return self
+
+    def allowed_lateness(self, time_ms: DurationLike) -> Self:
+        """Keep event-time windows for so long after their end: records that come until then make them fire again."""
+        self._allowed_lateness = to_millis(time_ms, "allowed_lateness()", minimum=0)
+        if self._allowed_lateness and not self._window_assigner.is_event_time():
+            warn_no_effect("allowed_lateness", f"{self._window_assigner!r} is not by event time, so nothing is late")
+        return self
+
+    def side_output_late_data(self, output_tag: OutputTag) -> Self:
+        """Send records that are too late for all their windows to this side output instead of dropping them.
+
+        Read it with `get_side_output(output_tag)` on the stream that the window operation gives.
+        """
+        if not isinstance(output_tag, OutputTag):
+            raise TypeMismatchError(f"side_output_late_data() expects an OutputTag, found {short_repr(output_tag)}")
+        self._late_data_output_tag = output_tag
+        return self
+
+    def _reduce(self, reduce_function: Any, window_function: Any, output_type: TypeInformation | None) -> DataStream:
+        function = checked_function("reduce", reduce_function, ReduceFunction)
+        check_no_generator("reduce", function)
+        self._check_window_function("reduce", window_function)
+        return self._add(Reduced(function), window_function, output_type, keeps_type=window_function is None)
+
+    def _aggregate(
+        self,
+        aggregate_function: Any,
+        window_function: Any,
+        accumulator_type: TypeInformation | list[TypeInformation] | None,
+        output_type: TypeInformation | None,
+    ) -> DataStream:
+        missing = [name for name in _AGGREGATE_METHODS if not callable(getattr(aggregate_function, name, None))]
+        if missing or isinstance(aggregate_function, type):
+            lacks = "" if isinstance(aggregate_function, type) else f", which lacks {', '.join(missing)}"
+            raise TypeMismatchError(
+                f"aggregate() expects an AggregateFunction, found {short_repr(aggregate_function)}"
+                f"{lacks}{_forgotten_call(aggregate_function)}"
+            )
+        # Accumulators are pickled as they are: the type is only looked at, so that a wrong call is noticed.
+        accumulator = Types.ROW(accumulator_type) if isinstance(accumulator_type, list) else accumulator_type
+        if accumulator is not None and not isinstance(accumulator, TypeInformation):
+            raise TypeMismatchError(
+                f"aggregate(): accumulator_type must be a TypeInformation, found {short_repr(accumulator_type)}"
+            )
+        self._check_window_function("aggregate", window_function)
+        return self._add(Aggregated(aggregate_function), window_function, output_type)
+
+    @abstractmethod
+    def _check_window_function(self, method: str, window_function: Any) -> None:
+        """Raise unless `window_function` is None or of the kind that goes with this stream."""
+
+    def _add(
+        self,
+        contents: Contents,
+        function: Any,
+        output_type: TypeInformation | None,
+        *,
+        keeps_type: bool = False,
+    ) -> DataStream:
+        assigner = self._window_assigner
+        trigger = self._window_trigger
+        if trigger is None:
+            trigger = assigner.get_default_trigger(self.get_execution_environment())
+        settings = WindowSettings(
+            assigner=assigner,
+            trigger=trigger,
+            contents=contents,
+            function=function,
+            evictor=self._window_evictor,
+            allowed_lateness_ms=self._allowed_lateness,
+            late_data_tag=self._late_data_output_tag,
+        )
+        _check_combination(settings)
+        functions = [getattr(contents, "function", None), function]
+        stream = self._keyed_stream._add(
+            "window",
+            type(assigner).__name__,
+            partial(make_window_operator, self._keyed_stream._key_selector, settings),
+            next((each for each in reversed(functions) if each is not None), None),
+            output_type,
+            keeps_type=keeps_type and output_type is None,
+            keyed=True,
+            needs_ticks=uses_processing_time(settings),
+        )
+        described = ", ".join(type(each).__name__ for each in functions if each is not None)
+        return stream.set_description(f"{self._kind}({assigner!r}, {type(trigger).__name__}, {described})")
+
+
+class WindowedStream(_WindowedBase):
+    """A keyed stream cut into windows, of each key for itself."""
+
+    _kind = "Window"
+
+    def reduce(
+        self,
+        reduce_function: Callable[[Any, Any], Any] | ReduceFunction,
+        window_function: WindowFunction[Any, Any, Any, Any] | ProcessWindowFunction[Any, Any, Any, Any] | None = None,
+        output_type: TypeInformation | None = None,
+    ) -> DataStream:
+        """Combine the records of each window into one as they come; `window_function` then gets that one."""
+        return self._reduce(reduce_function, window_function, output_type)
+
+    def aggregate(
+        self,
+        aggregate_function: AggregateFunction,
+        window_function: WindowFunction[Any, Any, Any, Any] | ProcessWindowFunction[Any, Any, Any, Any] | None = None,
+        accumulator_type: TypeInformation | None = None,
+        output_type: TypeInformation | None = None,
+    ) -> DataStream:
+        """Add the records of each window to an accumulator as they come; `window_function` then gets its result."""
+        return self._aggregate(aggregate_function, window_function, accumulator_type, output_type)
+
+    def apply(
+        self,
+        window_function: WindowFunction[Any, Any, Any, Any] | Callable[[Any, Any, Iterable[Any]], Any],
+        output_type: TypeInformation | None = None,
+    ) -> DataStream:
+        """Call `window_function(key, window, elements)` for each window. All elements are kept until then."""
+        function = checked_function("window().apply", window_function, WindowFunction)
+        if not isinstance(function, WindowFunction):
+            function = PlainWindowFunction(getattr(function, "apply", function))
+        return self._add(Buffered(), function, output_type)
+
+    def process(
+        self,
+        process_window_function: ProcessWindowFunction[Any, Any, Any, Any] | Callable[[Any, Any, Iterable[Any]], Any],
+        output_type: TypeInformation | None = None,
+    ) -> DataStream:
+        """Call `process_window_function(key, context, elements)` for each window. All elements are kept until then."""
+        function = checked_function("window().process", process_window_function, ProcessWindowFunction)
+        if not isinstance(function, ProcessWindowFunction):
+            function = PlainProcessWindowFunction(getattr(function, "process", function))
+        return self._add(Buffered(), function, output_type)
+
+    def _check_window_function(self, method: str, window_function: Any) -> None:
+        if window_function is not None and not isinstance(window_function, WindowFunction | ProcessWindowFunction):
+            raise TypeMismatchError(
+                f"{method}(): window_function must be a WindowFunction or a ProcessWindowFunction, "
+                f"found {short_repr(window_function)}{_forgotten_call(window_function)}"
+            )
+
+
+class AllWindowedStream(_WindowedBase):
+    """A stream that is not keyed, cut into windows. One partition does all the work."""
+
+    _kind = "AllWindow"
+
+    def __init__(self, data_stream: DataStream, window_assigner: WindowAssigner[Any, Any]) -> None:
+        super().__init__(data_stream.key_by(_the_only_key), window_assigner)
+
+    def reduce(
+        self,
+        reduce_function: Callable[[Any, Any], Any] | ReduceFunction,
+        window_function: AllWindowFunction[Any, Any, Any] | ProcessAllWindowFunction[Any, Any, Any] | None = None,
+        output_type: TypeInformation | None = None,
+    ) -> DataStream:
+        """Combine the records of each window into one as they come; `window_function` then gets that one."""
+        return self._reduce(reduce_function, window_function, output_type)
+
+    def aggregate(
+        self,
+        aggregate_function: AggregateFunction,
+        window_function: AllWindowFunction[Any, Any, Any] | ProcessAllWindowFunction[Any, Any, Any] | None = None,
+        accumulator_type: TypeInformation | None = None,
+        output_type: TypeInformation | None = None,
+    ) -> DataStream:
+        """Add the records of each window to an accumulator as they come; `window_function` then gets its result."""
+        return self._aggregate(aggregate_function, window_function, accumulator_type, output_type)
+
+    def apply(
+        self,
+        window_function: AllWindowFunction[Any, Any, Any] | Callable[[Any, Iterable[Any]], Any],
+        output_type: TypeInformation | None = None,
+    ) -> DataStream:
+        """Call `window_function(window, elements)` for each window. All elements are kept until then."""
+        function = checked_function("window().apply", window_function, AllWindowFunction)
+        if not isinstance(function, AllWindowFunction):
+            function = PlainAllWindowFunction(getattr(function, "apply", function))
+        return self._add(Buffered(), function, output_type)
+
+    def process(
+        self,
+        process_window_function: ProcessAllWindowFunction[Any, Any, Any] | Callable[[Any, Iterable[Any]], Any],
+        output_type: TypeInformation | None = None,
+    ) -> DataStream:
+        """Call `process_window_function(context, elements)` for each window. All elements are kept until then."""
+        function = checked_function("window().process", process_window_function, ProcessAllWindowFunction)
+        if not isinstance(function, ProcessAllWindowFunction):
+            function = PlainProcessAllWindowFunction(getattr(function, "process", function))
+        return self._add(Buffered(), function, output_type)
+
+    def _check_window_function(self, method: str, window_function: Any) -> None:
+        kinds = (AllWindowFunction, ProcessAllWindowFunction)
+        if window_function is not None and not isinstance(window_function, kinds):
+            raise TypeMismatchError(
+                f"{method}(): window_function must be an AllWindowFunction or a ProcessAllWindowFunction, "
+                f"found {short_repr(window_function)}{_forgotten_call(window_function)}"
+            )
+
+
+def _check_combination(settings: WindowSettings) -> None:
+    """Raise for what cannot work together."""
+    if settings.merging and not settings.trigger.can_merge():
+        raise PlanError(
+            f"{type(settings.trigger).__name__} cannot be used with {settings.assigner!r}, whose windows merge: its "
+            f"can_merge() is False; use another trigger, or implement can_merge() and on_merge()"
+        )
+    if settings.merging and settings.evictor is not None and not isinstance(settings.contents, Buffered):
+        raise PlanError(
+            f"an evictor with reduce() or aggregate() on {settings.assigner!r}: windows that merge would be reduced "
+            f"anew from all their elements at every merge; use process() or apply(), which get the elements"
+        )
+
+
+def _forgotten_call(found: Any) -> str:
+    if isinstance(found, type) and issubclass(found, WindowAssigner | Trigger | Evictor | Function):
+        return "; did you forget to call it, or its of()?"
+    return ""
+
+
+def _the_only_key(record: Any) -> int:
+    return 0
