@@ -6,6 +6,7 @@ kept between tasks (the unpickled plan, opened stateless functions) is a cache a
 
 from __future__ import annotations
 
+import gc
 import os
 import pickle
 import time
@@ -52,6 +53,9 @@ class WorkerJob:
                 old.close()
             cls._known.clear()
             job = cls._known[launch.run_id] = cls(launch)
+            # PySpark runs a full garbage collection after every task: 40 ms over all that was imported, several times
+            # per epoch. What is here now stays for the worker's life, so let the collector pass it over.
+            gc.freeze()
         return job
 
     def borrow_runner(self, stage: int, partition: int, incarnation: int) -> tuple[StageRunner, list[Routed]]:
