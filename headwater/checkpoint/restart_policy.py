@@ -82,6 +82,19 @@ class ExponentialDelay(RestartPolicy):
             return float(self.max_ms)
 
 
+@dataclass(frozen=True)
+class FailureRate(RestartPolicy):
+    """Goes on as long as there are at most `max_failures` within `interval_ms`."""
+
+    max_failures: int = 1
+    interval_ms: int = 60_000
+    delay_ms: int = 1_000
+
+    def next_delay_ms(self, failures: Sequence[int], now_ms: int) -> int | None:
+        recent = sum(1 for failed_ms in failures if failed_ms > now_ms - self.interval_ms)
+        return self.delay_ms if recent <= self.max_failures else None
+
+
 def restart_policy(values: Mapping[str, Any]) -> RestartPolicy:
     """The policy that `values` describe: parsed values (ms, numbers) by configuration key; absent ones default."""
     kind = str(values.get("restart-strategy.type", "fixed-delay"))
@@ -101,6 +114,13 @@ def restart_policy(values: Mapping[str, Any]) -> RestartPolicy:
             jitter=float(values.get(prefix + "jitter-factor", 0.1)),
             attempts=None if attempts is None else int(attempts),
         )
+    if kind in ("failure-rate", "failurerate"):
+        prefix = "restart-strategy.failure-rate."
+        return FailureRate(
+            max_failures=int(values.get(prefix + "max-failures-per-interval", 1)),
+            interval_ms=int(values.get(prefix + "failure-rate-interval", 60_000)),
+            delay_ms=int(values.get(prefix + "delay", 1_000)),
+        )
     raise ConfigurationError(
-        f"restart-strategy.type is {kind!r}; expected one of 'fixed-delay', 'exponential-delay' or 'none'"
+        f"restart-strategy.type is {kind!r}; expected 'fixed-delay', 'exponential-delay', 'failure-rate' or 'none'"
     )

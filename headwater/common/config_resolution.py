@@ -10,6 +10,7 @@ from headwater.common.advice import warn_user
 from headwater.common.config_option import ConfigOption
 from headwater.common.configuration import Configuration
 from headwater.common.errors import ConfigurationError
+from headwater.common.flink_keys import flink_keys, is_flink_key
 from headwater.common.job_options import (
     EPOCH_MAX_RECORDS,
     EPOCH_MIN_RECORDS,
@@ -18,6 +19,7 @@ from headwater.common.job_options import (
     MAX_PARALLELISM,
     OPTIONS,
     PARALLELISM,
+    STATE_BACKEND,
 )
 
 SPARK_PREFIX = "spark."
@@ -27,21 +29,15 @@ JOB_PARAMETER_PREFIX = "pipeline.global-job-parameters."
 """Settings with this prefix are the program's own; its functions read them."""
 
 _PASSED_ON = (SPARK_PREFIX, JOB_PARAMETER_PREFIX)
-_FLINK_ONLY_PREFIXES = (
-    "cluster.",
-    "execution.",
-    "high-availability.",
-    "jobmanager.",
-    "metrics.",
-    "pipeline.",
-    "python.",
-    "rest.",
-    "security.",
-    "state.",
-    "table.",
-    "taskmanager.",
-    "web.",
-)
+_SPARK_TWINS = {
+    "pipeline.jars": "spark.jars",
+    "pipeline.classpaths": "spark.jars",
+    "python.archives": "spark.archives",
+    "python.executable": "spark.pyspark.python",
+}
+"""Settings of Flink that are one of Spark's under another name."""
+
+_warned: set[str] = set()  # keys that were spoken of: once per process is enough
 _BY_KEY: dict[str, ConfigOption[object]] = {
     key: option for option in OPTIONS for key in (option.key, *option.former_keys)
 }
@@ -58,13 +54,13 @@ def validate(configuration: Configuration) -> None:
     Called before Spark starts. Keys of Spark are left to Spark.
     """
     for key, raw in configuration.raw_items():
-        if key.startswith(_PASSED_ON):
+        if key.startswith(_PASSED_ON) or key in _SPARK_TWINS:
             continue
         option = _BY_KEY.get(key)
         if option is None:
             _warn_unknown(key)
         else:
-            option.parse(raw)
+            _warn_other_backend(option.parse(raw), option)
     _check_together(configuration)
 
 
@@ -98,8 +94,16 @@ def resolve(configuration: Configuration, environ: Mapping[str, str] | None = No
 
 
 def spark_settings(configuration: Configuration) -> dict[str, str]:
-    """The settings that are Spark's own, keys and all."""
-    return {key: text for key, text in configuration.to_dict().items() if key.startswith(SPARK_PREFIX)}
+    """The settings that are Spark's own, keys and all, and those of Flink that mean the same."""
+    settings = {key: text for key, text in configuration.to_dict().items() if key.startswith(SPARK_PREFIX)}
+    for key, twin in _SPARK_TWINS.items():
+        text = configuration.get_string(key, "")
+        if text and twin == "spark.jars":
+            known = [settings[twin]] if twin in settings else []
+            settings[twin] = ",".join(known + [jar.removeprefix("file://") for jar in text.split(";") if jar])
+        elif text:
+            settings.setdefault(twin, text)
+    return settings
 
 
 def _check_together(configuration: Configuration) -> None:
@@ -118,13 +122,29 @@ def _check_together(configuration: Configuration) -> None:
                 )
 
 
+def forget_warnings() -> None:
+    """Say everything again. For tests."""
+    _warned.clear()
+
+
+def _warn_other_backend(value: object, option: ConfigOption[object]) -> None:
+    if option.key == STATE_BACKEND.key and value != STATE_BACKEND.default and option.key not in _warned:
+        _warned.add(option.key)
+        warn_user(f"{option.key}={value}: state is kept in memory; there is no other backend yet", stacklevel=2)
+
+
 def _warn_unknown(key: str) -> None:
+    if key in _warned:
+        return
+    _warned.add(key)
+    if is_flink_key(key):
+        warn_user(f"setting '{key}' is one of Flink's that has no effect in headwater", stacklevel=2)
+        return
     nearest = difflib.get_close_matches(key, [option.key for option in OPTIONS], n=1, cutoff=0.75)
     if nearest:
         text = f"unknown setting '{key}' is ignored; did you mean '{nearest[0]}'?"
-    elif key.startswith(_FLINK_ONLY_PREFIXES):
-        text = f"setting '{key}' is one of Flink's that has no effect in headwater"
     else:
-        close = difflib.get_close_matches(key, [option.key for option in OPTIONS], n=1, cutoff=0.3)
+        close = difflib.get_close_matches(key, flink_keys(), n=1, cutoff=0.8)
+        close = close or difflib.get_close_matches(key, [option.key for option in OPTIONS], n=1, cutoff=0.3)
         text = f"unknown setting '{key}' is ignored" + (f"; the nearest known one is '{close[0]}'" if close else "")
     warn_user(text, stacklevel=2)

@@ -111,6 +111,17 @@ def read_list(raw: Any) -> list[str]:
     raise ValueError("texts separated by ';'")
 
 
+def read_map(raw: Any) -> dict[str, str]:
+    """Pairs as Flink writes them: "a:1,b:2"."""
+    if isinstance(raw, dict):
+        return {str(key): str(value) for key, value in raw.items()}
+    if isinstance(raw, str):
+        pairs = [part.partition(":") for part in raw.split(",") if part.strip()]
+        if all(colon and key.strip() for key, colon, _ in pairs):
+            return {key.strip(): value.strip() for key, _, value in pairs}
+    raise ValueError("key:value pairs separated by commas")
+
+
 def choice_reader(*choices: str, synonyms: dict[str, str] | None = None) -> Callable[[Any], str]:
     """A reader of one of `choices`; case, '-' and '_' do not matter. Enum members are read by their name."""
     known = {_plain(choice): choice for choice in choices}

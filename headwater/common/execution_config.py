@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from headwater.common.config_resolution import JOB_PARAMETER_PREFIX
 from headwater.common.configuration import Configuration
-from headwater.common.job_options import AUTO_WATERMARK_INTERVAL, MAX_PARALLELISM, PARALLELISM
+from headwater.common.job_options import AUTO_WATERMARK_INTERVAL, GLOBAL_JOB_PARAMETERS, MAX_PARALLELISM, PARALLELISM
 from headwater.common.time import DurationLike, to_millis
 
 
@@ -40,7 +40,8 @@ class ExecutionConfig:
 
     def get_global_job_parameters(self) -> dict[str, str]:
         """The job parameters, without their prefix."""
-        return {
+        parameters: dict[str, str] | None = self._configuration.get(GLOBAL_JOB_PARAMETERS)
+        return (parameters or {}) | {
             key.removeprefix(JOB_PARAMETER_PREFIX): text
             for key, text in self._configuration.to_dict().items()
             if key.startswith(JOB_PARAMETER_PREFIX)
@@ -50,6 +51,7 @@ class ExecutionConfig:
         """Replace all job parameters."""
         for key in list(self.get_global_job_parameters()):
             self._configuration.remove_config(JOB_PARAMETER_PREFIX + key)
+        self._configuration.remove_config(GLOBAL_JOB_PARAMETERS.key)
         for key, value in global_job_parameters_dict.items():
             self._configuration.set_string(JOB_PARAMETER_PREFIX + key, str(value))
         return self

@@ -17,6 +17,7 @@ from headwater.common.config_values import (
     read_float,
     read_integer,
     read_list,
+    read_map,
     read_memory_bytes,
     read_text,
 )
@@ -43,8 +44,8 @@ def _number(key: str, default: float, description: str, **more: Any) -> ConfigOp
     return ConfigOption(key, read_float, default, description, "number", **more)
 
 
-def _boolean(key: str, default: bool, description: str) -> ConfigOption[bool]:
-    return ConfigOption(key, read_boolean, default, description, "boolean")
+def _boolean(key: str, default: bool, description: str, **more: Any) -> ConfigOption[bool]:
+    return ConfigOption(key, read_boolean, default, description, "boolean", **more)
 
 
 def _duration(key: str, default_ms: int | None, description: str, **more: Any) -> ConfigOption[int]:
@@ -83,6 +84,20 @@ RUNTIME_MODE = _choice(
     "STREAMING",
     "BATCH",
     "AUTOMATIC",
+)
+OPERATOR_CHAINING = _boolean(
+    "pipeline.operator-chaining.enabled",
+    True,
+    "Whether operators that need no shuffle between them run in one stage. Without, each step is a shuffle.",
+    former_keys=("pipeline.operator-chaining",),
+)
+GLOBAL_JOB_PARAMETERS = ConfigOption(
+    "pipeline.global-job-parameters",
+    read_map,
+    None,
+    "Parameters that functions read from their RuntimeContext: key:value pairs separated by commas. One of them can "
+    "also be set as pipeline.global-job-parameters.KEY.",
+    "map",
 )
 AUTO_WATERMARK_INTERVAL = _duration(
     "pipeline.auto-watermark-interval",
@@ -136,9 +151,10 @@ RESTART_STRATEGY = _choice(
     "restart-strategy.type",
     "fixed-delay",
     "What happens when an epoch fails for another reason than user code: try again after a fixed or a growing "
-    "delay, or fail at once.",
+    "delay, as long as failures are rare enough, or fail at once.",
     "fixed-delay",
     "exponential-delay",
+    "failure-rate",
     "none",
     synonyms={"off": "none", "disable": "none"},
     former_keys=("restart-strategy",),
@@ -180,6 +196,30 @@ EXPONENTIAL_ATTEMPTS = _integer(
     "Failures, without a quiet reset-backoff-threshold between them, after which the job fails.",
     default_text="no limit",
     minimum=1,
+)
+
+FAILURE_RATE_MAX = _integer(
+    "restart-strategy.failure-rate.max-failures-per-interval",
+    1,
+    "Failures within the interval that the job survives.",
+    minimum=0,
+)
+FAILURE_RATE_INTERVAL = _duration(
+    "restart-strategy.failure-rate.failure-rate-interval", 60_000, "The time in which failures are counted.", minimum=1
+)
+FAILURE_RATE_DELAY = _duration(
+    "restart-strategy.failure-rate.delay", 1_000, "Time between a failure and the next attempt."
+)
+
+STATE_BACKEND = _choice(
+    "state.backend.type",
+    "hashmap",
+    "Where state lives: hashmap is Python objects in the memory of the slots. rocksdb is accepted and gets hashmap: "
+    "it is not there yet.",
+    "hashmap",
+    "rocksdb",
+    synonyms={"heap": "hashmap", "jobmanager": "hashmap", "filesystem": "hashmap", "forst": "rocksdb"},
+    former_keys=("state.backend",),
 )
 
 MASTER = _text("headwater.master", "local[*]", "Spark master: local[N], local-cluster[...], spark://host:port ...")
@@ -260,6 +300,8 @@ OPTIONS: tuple[ConfigOption[Any], ...] = (
     MAX_PARALLELISM,
     PIPELINE_NAME,
     RUNTIME_MODE,
+    OPERATOR_CHAINING,
+    GLOBAL_JOB_PARAMETERS,
     AUTO_WATERMARK_INTERVAL,
     CHECKPOINTING_ENABLED,
     CHECKPOINT_DIRECTORY,
@@ -276,6 +318,10 @@ OPTIONS: tuple[ConfigOption[Any], ...] = (
     EXPONENTIAL_RESET_THRESHOLD,
     EXPONENTIAL_JITTER,
     EXPONENTIAL_ATTEMPTS,
+    FAILURE_RATE_MAX,
+    FAILURE_RATE_INTERVAL,
+    FAILURE_RATE_DELAY,
+    STATE_BACKEND,
     MASTER,
     DRIVER_MEMORY,
     EPOCH_DURATION,

@@ -8,7 +8,14 @@ from datetime import timedelta
 
 from headwater.common.configuration import Configuration
 from headwater.common.errors import ConfigurationError
-from headwater.common.job_options import FIXED_DELAY, FIXED_DELAY_ATTEMPTS, RESTART_STRATEGY
+from headwater.common.job_options import (
+    FAILURE_RATE_DELAY,
+    FAILURE_RATE_INTERVAL,
+    FAILURE_RATE_MAX,
+    FIXED_DELAY,
+    FIXED_DELAY_ATTEMPTS,
+    RESTART_STRATEGY,
+)
 from headwater.common.time import DurationLike, to_millis
 
 
@@ -69,11 +76,50 @@ class _FixedDelayRestart(RestartStrategyConfiguration):
         return hash((self._attempts, self._delay_ms))
 
 
+class _FailureRateRestart(RestartStrategyConfiguration):
+    def __init__(
+        self, max_failure_rate: int, failure_interval: DurationLike, delay_between_attempts_interval: DurationLike
+    ) -> None:
+        if isinstance(max_failure_rate, bool) or not isinstance(max_failure_rate, int) or max_failure_rate < 1:
+            raise ConfigurationError(f"failure_rate: expected a whole number from 1 on, found {max_failure_rate!r}")
+        self._max_failure_rate = max_failure_rate
+        self._interval_ms = to_millis(failure_interval, "failure_interval")
+        self._delay_ms = to_millis(delay_between_attempts_interval, "delay_interval")
+
+    def get_max_failure_rate(self) -> int:
+        return self._max_failure_rate
+
+    def get_failure_interval(self) -> timedelta:
+        return timedelta(milliseconds=self._interval_ms)
+
+    def get_delay_between_attempts_interval(self) -> timedelta:
+        return timedelta(milliseconds=self._delay_ms)
+
+    def get_description(self) -> str:
+        return (
+            f"Failure rate restart with maximum of {self._max_failure_rate} failures within interval "
+            f"{self._interval_ms} ms and fixed delay {self._delay_ms} ms."
+        )
+
+    def apply(self, configuration: Configuration) -> None:
+        configuration.set(RESTART_STRATEGY, "failure-rate")
+        configuration.set(FAILURE_RATE_MAX, self._max_failure_rate)
+        configuration.set(FAILURE_RATE_INTERVAL, self._interval_ms)
+        configuration.set(FAILURE_RATE_DELAY, self._delay_ms)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _FailureRateRestart) and vars(self) == vars(other)
+
+    def __hash__(self) -> int:
+        return hash((self._max_failure_rate, self._interval_ms, self._delay_ms))
+
+
 class RestartStrategies:
     """Makers of restart strategies."""
 
     NoRestartStrategyConfiguration = _NoRestart
     FixedDelayRestartStrategyConfiguration = _FixedDelayRestart
+    FailureRateRestartStrategyConfiguration = _FailureRateRestart
     FallbackRestartStrategyConfiguration = _FallbackRestart
 
     @staticmethod
@@ -95,8 +141,5 @@ class RestartStrategies:
     def failure_rate_restart(
         failure_rate: int, failure_interval: DurationLike, delay_interval: DurationLike
     ) -> RestartStrategyConfiguration:
-        """Not there: refused with what to use instead."""
-        raise ConfigurationError(
-            "headwater has no failure-rate restart strategy; use fixed_delay_restart, or set "
-            "restart-strategy.type to exponential-delay"
-        )
+        """Goes on while there are at most `failure_rate` failures per `failure_interval` (int: milliseconds)."""
+        return _FailureRateRestart(failure_rate, failure_interval, delay_interval)

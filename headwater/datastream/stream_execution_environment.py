@@ -12,6 +12,7 @@ from headwater.common.config_options import (
     CHECKPOINTING_INTERVAL,
     EPOCH_DURATION,
     MAX_PARALLELISM,
+    OPERATOR_CHAINING,
     OPTIONS,
     PARALLELISM,
     PIPELINE_NAME,
@@ -77,7 +78,6 @@ class StreamExecutionEnvironment(PythonDependencies, NotYet):
         self._checkpoint_config = CheckpointConfig(self._configuration)
         self._execution_config = ExecutionConfig(self._configuration)
         self._operators: list[OperatorTransformation] = []
-        self._chaining = True
 
     @staticmethod
     def get_execution_environment(configuration: Configuration | None = None) -> StreamExecutionEnvironment:
@@ -121,11 +121,11 @@ class StreamExecutionEnvironment(PythonDependencies, NotYet):
 
     def disable_operator_chaining(self) -> StreamExecutionEnvironment:
         """Give every operator a stage of its own. Slow: each step is a shuffle. Helps to find a slow operator."""
-        self._chaining = False
+        self._configuration.set(OPERATOR_CHAINING, False)
         return self
 
     def is_chaining_enabled(self) -> bool:
-        return self._chaining
+        return self._value(OPERATOR_CHAINING)
 
     def get_checkpoint_config(self) -> CheckpointConfig:
         return self._checkpoint_config
@@ -345,7 +345,7 @@ class StreamExecutionEnvironment(PythonDependencies, NotYet):
             parallelism=configuration.get(PARALLELISM),
             max_parallelism=configuration.get(MAX_PARALLELISM),
             runtime_mode=configuration.get(RUNTIME_MODE),
-            chaining=self._chaining,
+            chaining=configuration.get(OPERATOR_CHAINING),
             type_check=configuration.get(TYPE_CHECK),
             values={**values, "job_parameters": self._execution_config.get_global_job_parameters()},
         )

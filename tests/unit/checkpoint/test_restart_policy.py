@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headwater.checkpoint.restart_policy import ExponentialDelay, FixedDelay, NoRestart, restart_policy
+from headwater.checkpoint.restart_policy import ExponentialDelay, FailureRate, FixedDelay, NoRestart, restart_policy
 from headwater.common.errors import ConfigurationError
 
 
@@ -19,6 +19,21 @@ def test_fixed_delay_gives_up_after_its_attempts() -> None:
     assert policy.next_delay_ms([1], 1) == 300
     assert policy.next_delay_ms([1, 2], 2) == 300
     assert policy.next_delay_ms([1, 2, 3], 3) is None
+
+
+def test_failure_rate_gives_up_when_failures_come_too_often() -> None:
+    policy = restart_policy(
+        {
+            "restart-strategy.type": "failure-rate",
+            "restart-strategy.failure-rate.max-failures-per-interval": 2,
+            "restart-strategy.failure-rate.failure-rate-interval": 1_000,
+            "restart-strategy.failure-rate.delay": 30,
+        }
+    )
+    assert policy == FailureRate(max_failures=2, interval_ms=1_000, delay_ms=30)
+    assert policy.next_delay_ms([0, 500], 500) == 30
+    assert policy.next_delay_ms([0, 500, 900], 900) is None
+    assert policy.next_delay_ms([0, 500, 1_200], 1_200) == 30
 
 
 def test_exponential_delay_grows_to_its_maximum() -> None:

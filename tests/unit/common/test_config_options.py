@@ -19,8 +19,16 @@ from headwater.common.config_options import (
     spark_settings,
     validate,
 )
+from headwater.common.config_resolution import forget_warnings
 from headwater.common.configuration import Configuration
 from headwater.common.errors import ConfigurationError
+from headwater.common.execution_config import ExecutionConfig
+from headwater.common.flink_keys import is_flink_key
+
+
+@pytest.fixture(autouse=True)
+def every_warning_anew() -> None:
+    forget_warnings()
 
 
 def test_what_was_set_wins_over_the_environment_and_that_over_the_default() -> None:
@@ -64,7 +72,8 @@ def test_former_keys_mean_todays() -> None:
         ("headwater.epoch.duration", 0, "expected at least 1"),
         ("parallelism.default", "0", "expected at least 1, found '0'"),
         ("parallelism.default", 100_000, "expected at most 32768"),
-        ("restart-strategy.type", "failure-rate", "expected one of fixed-delay, exponential-delay, none"),
+        ("restart-strategy.type", "never", "expected one of fixed-delay, exponential-delay, failure-rate, none"),
+        ("pipeline.global-job-parameters", "city", "expected key:value pairs"),
         ("execution.runtime-mode", "FAST", "expected one of STREAMING, BATCH, AUTOMATIC"),
         ("headwater.type-check", "yes", "expected true or false"),
         ("headwater.driver-memory", "lots", "expected a memory size"),
@@ -94,6 +103,9 @@ def test_settings_that_contradict_each_other() -> None:
         ("parallelism.defualt", "did you mean 'parallelism.default'?"),
         ("taskmanager.numberOfTaskSlots", "has no effect in headwater"),
         ("python.fn-execution.bundle.size", "has no effect in headwater"),
+        ("metrics.reporter.mine.class", "has no effect in headwater"),
+        ("execution.checkpointing.unaligned.enabled", "has no effect in headwater"),
+        ("taskmanager.numberOfTaskSlot", "the nearest known one is 'taskmanager.numberOfTaskSlots'"),
         ("zzz", "unknown setting 'zzz' is ignored"),
     ],
 )
@@ -103,6 +115,55 @@ def test_an_unknown_key_is_a_warning_with_the_nearest_known_one(key: str, messag
     assert len(caught) == 1
     assert key in str(caught[0].message)
     assert message in str(caught[0].message)
+
+
+def test_a_key_is_spoken_of_once() -> None:
+    configuration = Configuration().set_string("taskmanager.numberOfTaskSlots", "1")
+    with pytest.warns(UserWarning, match="no effect"):
+        validate(configuration)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        validate(configuration)
+
+
+def test_a_state_backend_that_is_not_there_is_a_warning() -> None:
+    with pytest.warns(UserWarning, match=r"state\.backend\.type=rocksdb: state is kept in memory"):
+        validate(Configuration().set_string("state.backend", "ROCKSDB"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        validate(Configuration().set_string("state.backend.type", "hashmap"))
+
+
+def test_keys_of_flink_that_spark_has_under_another_name() -> None:
+    configuration = Configuration.from_dict(
+        {
+            "pipeline.jars": "file:///a.jar;file:///b.jar",
+            "spark.jars": "/c.jar",
+            "python.archives": "/venv.zip#venv",
+            "python.executable": "venv/bin/python",
+        }
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        validate(configuration)
+    assert spark_settings(configuration) == {
+        "spark.jars": "/c.jar,/a.jar,/b.jar",
+        "spark.archives": "/venv.zip#venv",
+        "spark.pyspark.python": "venv/bin/python",
+    }
+
+
+def test_job_parameters_in_one_setting_and_one_by_one() -> None:
+    settings = {"pipeline.global-job-parameters": "city:Bern, year:2024", "pipeline.global-job-parameters.year": "2025"}
+    config = ExecutionConfig(Configuration.from_dict(settings))
+    assert config.get_global_job_parameters() == {"city": "Bern", "year": "2025"}
+    config.set_global_job_parameters({"a": "b"})
+    assert config.get_global_job_parameters() == {"a": "b"}
+
+
+def test_every_key_of_ours_that_is_not_our_own_is_one_of_flink() -> None:
+    keys = [key for option in OPTIONS for key in (option.key, *option.former_keys) if not key.startswith("headwater.")]
+    assert [key for key in keys if not is_flink_key(key)] == []
 
 
 def test_warnings_reach_a_log_that_was_set_up(caplog: pytest.LogCaptureFixture) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from headwater.common.completable_future import CompletableFuture
-from headwater.common.config_options import resolve
+from headwater.common.config_options import FAILURE_RATE_INTERVAL, resolve
 from headwater.common.configuration import Configuration
 from headwater.common.errors import ConfigurationError, HeadwaterError, TypeMismatchError
 from headwater.common.execution_config import ExecutionConfig
@@ -103,8 +103,12 @@ def test_restart_strategies_are_settings() -> None:
     assert strategy == RestartStrategies.fixed_delay_restart(4, 2000)
     RestartStrategies.no_restart().apply(configuration)
     assert resolve(configuration, {}).get_string("restart-strategy.type", "") == "none"
-    with pytest.raises(ConfigurationError, match="exponential-delay"):
-        RestartStrategies.failure_rate_restart(1, 2, 3)
+    RestartStrategies.failure_rate_restart(3, timedelta(minutes=5), 100).apply(configuration)
+    resolved = resolve(configuration, {})
+    assert resolved.get_string("restart-strategy.type", "") == "failure-rate"
+    assert resolved.get(FAILURE_RATE_INTERVAL) == 300_000
+    with pytest.raises(ConfigurationError, match="failure_rate"):
+        RestartStrategies.failure_rate_restart(0, 2, 3)
     with pytest.raises(ConfigurationError, match="restart_attempts"):
         RestartStrategies.fixed_delay_restart(-1, 5)
 
