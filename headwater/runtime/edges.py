@@ -12,6 +12,7 @@ from headwater.common.ids import MIN_WATERMARK
 from headwater.graph.plan import Exchange, InputSpec
 from headwater.runtime.chunk import FrameKind, Header, encode_frame, encode_records
 from headwater.state.key_groups import KeyRouter
+from headwater.state.stable_hash import stable_hash
 
 CHUNK_RECORDS = 4096
 """A target's buffer is sent when it holds this many records."""
@@ -235,11 +236,22 @@ class EdgeWriter:
 
     def _key_error(self, error: Exception, values: list[Any], index: int) -> HeadwaterError:
         record = values[index]
+        error = self._invalid_key(record) or error
         if isinstance(error, InvalidKeyError):
             return InvalidKeyError(
                 f"key_by before operator '{self._operator_name}', record {short_repr(record)}: {error}"
             )
         return self._user_error(f"key_by before {self._operator_name}", record, error)
+
+    def _invalid_key(self, record: Any) -> InvalidKeyError | None:
+        """Why the record's key cannot be one: the router leaves that to Python's own error, which costs nothing."""
+        try:
+            stable_hash(self._key_of(record))
+        except InvalidKeyError as error:
+            return error
+        except Exception:  # the selector itself raised
+            return None
+        return None
 
     def _user_error(self, where: str, record: Any, error: Exception) -> UserCodeError:
         return UserCodeError.from_exception(error, where, record, self.epoch)

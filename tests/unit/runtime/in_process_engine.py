@@ -1,0 +1,153 @@
+"""An engine that runs epochs in this process: real runners, real slots, no Spark, no sockets, no other process."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from headwater.checkpoint.paths import CheckpointLayout
+from headwater.common import Configuration
+from headwater.common.errors import HeadwaterError
+from headwater.datastream import DataStream, StreamExecutionEnvironment
+from headwater.graph.plan import JobPlan
+from headwater.runtime.chunk import decode_header, decode_records
+from headwater.runtime.engine import EpochAttemptError, EpochHeader
+from headwater.runtime.job.acks import StageAck
+from headwater.runtime.slot.protocol import BeginEpoch, SlotAddress
+from headwater.runtime.slot.slot import Slot, StateLostError
+from headwater.runtime.source_task import SourceTask, run_source_task
+from headwater.runtime.stage_input import StageInput
+from headwater.runtime.stage_runner import RunnerIdentity, StageRunner
+from headwater.testing import CollectingSink
+
+Build = Callable[[StreamExecutionEnvironment], DataStream]
+Frames = dict[tuple[int, int], list[bytes]]
+"""{(stage, partition): the frames on their way there}"""
+
+
+def plan_of(build: Build, parallelism: int = 1, sink: CollectingSink | None = None, **conf: Any) -> JobPlan:
+    """The plan of the job that `build` describes, into `sink`."""
+    env = StreamExecutionEnvironment.get_execution_environment(Configuration.from_dict(conf))
+    env.set_parallelism(parallelism)
+    build(env).sink_to(sink or CollectingSink())
+    plan, _ = env._plan("test job")
+    return plan
+
+
+class InProcessEngine:
+    """Implements `headwater.runtime.engine.Engine`. `before` is called at the start of each attempt and may raise."""
+
+    def __init__(self, plan: JobPlan, layout: CheckpointLayout | None) -> None:
+        self.plan = plan
+        self._layout = layout
+        self.slots: dict[tuple[int, int], Slot] = {}
+        self.headers: list[EpochHeader] = []
+        self.before: Callable[[EpochHeader], None] = lambda header: None
+        self.after_stages: Callable[[EpochHeader], None] = lambda header: None
+        self.cancelled = False
+
+    def kill_slot(self, stage: int, partition: int) -> None:
+        """Forget a slot with all that it holds, as kill -9 would."""
+        del self.slots[stage, partition]
+
+    # --- Engine
+
+    def run(self, header: EpochHeader, tasks: Sequence[SourceTask], dataframes: Mapping[int, Any]) -> list[Any]:
+        self.headers.append(header)
+        self.before(header)
+        messages: list[Any] = []
+        frames: Frames = {}
+        try:
+            for task in tasks:
+                messages += self._read(header, task, frames)
+            for stage in self.plan.stages[1:]:
+                for partition in range(stage.parallelism):
+                    messages.append(self._run_stage(header, stage.index, partition, frames))
+        except StateLostError as error:
+            raise EpochAttemptError(str(error), state_lost=True) from None
+        except HeadwaterError as error:
+            if isinstance(error, EpochAttemptError):
+                raise
+            raise EpochAttemptError(str(error), error=error) from None
+        self.after_stages(header)
+        return messages
+
+    def cancel(self) -> None:
+        self.cancelled = True
+
+    def close(self) -> None:
+        pass
+
+    # --- stages
+
+    def _read(self, header: EpochHeader, task: SourceTask, frames: Frames) -> list[Any]:
+        source = next(source for source in self.plan.sources if source.id == task.source_id)
+        runner = StageRunner(self.plan, 0, RunnerIdentity("job", task.subtask), _into(frames))
+        runner.open()
+        found = run_source_task(
+            runner, task, source.source, source.name, header.attempt, header.now_ms, header.batch_records
+        )
+        return [message for message in found if message is not None]
+
+    def _run_stage(self, header: EpochHeader, stage: int, partition: int, frames: Frames) -> StageAck:
+        place = (stage, partition)
+        collected = StageInput(stage)
+        for frame in frames.pop(place, []):
+            collected.add(frame)
+        watermarks = header.watermarks.get(place, {})
+        floors = {
+            operator.id: watermarks[f"head:{operator.uid}"]
+            for operator in self.plan.stages[stage].operators
+            if f"head:{operator.uid}" in watermarks
+        }
+        if self.plan.stages[stage].needs_slot:
+            return self._in_slot(header, place, collected, floors, frames)
+        runner = StageRunner(self.plan, stage, RunnerIdentity("job", partition), _into(frames))
+        runner.open()
+        runner.begin_epoch(header.attempt.epoch, header.attempt.id, header.now_ms, watermarks)
+        feed(runner, collected, floors)
+        return StageAck(stage, partition, runner.finish_epoch(header.now_ms), os.getpid())
+
+    def _in_slot(
+        self, header: EpochHeader, place: tuple[int, int], collected: StageInput, floors: dict[int, int], frames: Frames
+    ) -> StageAck:
+        slot = self.slots.get(place)
+        if slot is None:
+            address = SlotAddress(*place, "here", 0, "", os.getpid(), "one")
+            slot = self.slots[place] = Slot(self.plan, "job", address, self._layout)
+        begin = BeginEpoch(
+            attempt=header.attempt,
+            base_epoch=header.base_epoch,
+            now_ms=header.now_ms,
+            watermarks=header.watermarks.get(place, {}),
+            snapshots=header.snapshots.get(place, []),
+            checkpointing=header.checkpointing,
+            relay_pid=os.getpid(),
+            driver_pid=header.driver_pid,
+        )
+        try:
+            restored = slot.begin(begin, _into(frames))
+            feed(slot.runner, collected, floors)
+            return StageAck.of_slot(slot.finish(begin, restored, lambda: None), os.getpid())
+        except Exception:
+            slot.abort()
+            raise
+
+
+def feed(runner: StageRunner, collected: StageInput, floors: Mapping[int, int]) -> None:
+    """Do what a relay or a slot does with its input."""
+    for step in collected.steps(floors):
+        if step.kind == "chunk":
+            runner.batch(step.node, *decode_records(step.value))
+        elif step.kind == "watermark":
+            runner.advance(step.node, step.value)
+        else:
+            runner.idle(step.node, step.value)
+
+
+def _into(frames: Frames) -> Callable[[int, bytes], None]:
+    def emit(target: int, frame: bytes) -> None:
+        frames.setdefault((decode_header(frame).stage, target), []).append(frame)
+
+    return emit
