@@ -115,8 +115,8 @@ class AlignedWindowOperator(WindowOperatorBase):
         late = [
             (value, timestamp)
             for value, timestamp, start in zip(values, timestamps, starts, strict=True)
-            # The latest window decides; where windows leave gaps there may be none.
-            if start <= ended or (timestamp >= start + size and timestamp <= late_up_to)
+            # The latest window decides. Where windows leave gaps there may be none: that alone does not make it late.
+            if timestamp <= late_up_to and (start <= ended or timestamp >= start + size)
         ]
         taken = [
             row
