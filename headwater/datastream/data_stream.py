@@ -20,6 +20,7 @@ from headwater.datastream.connectors.print_sink import PrintSink
 from headwater.datastream.data_stream_sink import DataStreamSink
 from headwater.datastream.function_check import check_no_generator, checked_function
 from headwater.datastream.interval_joined_stream import IntervalJoin
+from headwater.datastream.joined_streams import CoGroupedStreams, JoinedStreams
 from headwater.datastream.key_selection import KeyFunction, key_function, partition_function
 from headwater.datastream.not_yet import NotYet
 from headwater.datastream.operator_settings import OperatorSettings
@@ -203,6 +204,14 @@ class DataStream(OperatorSettings, NotYet):
     def count_window_all(self, size: int, slide: int = 0) -> AllWindowedStream:
         """Windows of `size` records of the whole stream, of which one begins every `slide` (0: every `size`)."""
         return AllWindowedStream(self, _count_windows(size, slide))
+
+    def join(self, other_stream: DataStream) -> JoinedStreams:
+        """Pairs with one key in one window: `.where(...).equal_to(...).window(...).apply(...)` follows."""
+        return JoinedStreams(self, other_stream)
+
+    def co_group(self, other_stream: DataStream) -> CoGroupedStreams:
+        """All records of one key and window: `.where(...).equal_to(...).window(...).apply(...)` follows."""
+        return CoGroupedStreams(self, other_stream)
 
     def get_side_output(self, output_tag: OutputTag) -> DataStream:
         """What the operator before this call emitted under `output_tag`."""

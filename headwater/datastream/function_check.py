@@ -56,11 +56,11 @@ def checked_function_class(method: str, function: Any, *classes: type[Function])
     raise TypeMismatchError(f"{expected}, found {short_repr(function)}")
 
 
-def check_no_generator(method: str, function: Any) -> None:
+def check_no_generator(method: str, function: Any, instead: str = "flat_map()") -> None:
     """Raise for a generator function where one result per record is expected: the records would be generators."""
     called = function if callable(function) else getattr(function, method, None)
     if inspect.isgeneratorfunction(called) or inspect.isgeneratorfunction(getattr(function, method, None)):
-        raise TypeMismatchError(f"{method}() got a generator function, but wants one result; use flat_map()")
+        raise TypeMismatchError(f"{method}() got a generator function, but wants one result; use {instead}")
 
 
 def _kind(function: Function) -> str:
