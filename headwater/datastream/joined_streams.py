@@ -20,6 +20,7 @@ from headwater.datastream.connected_streams import check_partner
 from headwater.datastream.function_check import check_no_generator, checked_function
 from headwater.datastream.key_selection import KeyFunction, key_function
 from headwater.datastream.windowed_stream import WindowedStream
+from headwater.graph.transformation import OperatorTransformation
 from headwater.operators.co_group import (
     FIRST,
     SECOND,
@@ -36,7 +37,7 @@ from headwater.time.evictors import Evictor
 from headwater.time.triggers import Trigger
 
 if TYPE_CHECKING:
-    from headwater.datastream.data_stream import DataStream
+    from headwater.datastream.data_stream import DataStream, KeyedStream
 
 Selector = Callable[[Any], Any] | KeySelector | int | str
 
@@ -53,14 +54,21 @@ class _TwoStreams:
         self.key_of_first: KeyFunction | None = None
         self.key_type: TypeInformation | None = None
 
-    def tagged(self, key_of_second: KeyFunction) -> Any:
+    def tagged(self, key_of_second: KeyFunction) -> KeyedStream:
         """Both as one stream of (number of the stream, record), keyed."""
+        both = self._tag(self.first, FIRST).union(self._tag(self.second, SECOND))
+        return both.key_by(KeyOfTagged(self.key_of_first, key_of_second), self.key_type)
+
+    def _tag(self, stream: DataStream, side: int) -> DataStream:
         label = self.method.replace("_", "-")
-        one, other = (
-            stream._add(f"{label} input", f"{label} input {side + 1}", partial(MapOperator, Tag(side)))
-            for side, stream in ((FIRST, self.first), (SECOND, self.second))
+        node = OperatorTransformation(
+            name=f"{label} input {side + 1}",
+            kind=f"{label} input",
+            upstreams=(stream._transformation,),
+            factory=partial(MapOperator, Tag(side)),
+            parallelism_of_input=True,  # chained to what is before it: no shuffle just to put a number on records
         )
-        return one.union(other).key_by(KeyOfTagged(self.key_of_first, key_of_second), self.key_type)
+        return stream._add_node(node)
 
 
 class _Joining(ABC):
