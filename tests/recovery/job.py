@@ -55,7 +55,7 @@ class CountReadings(KeyedProcessFunction):
 
     def on_timer(self, timestamp: int, ctx: KeyedProcessFunction.OnTimerContext) -> Any:
         start = timestamp - BUCKET_MS + 1
-        count, total = self.buckets.get(start)
+        count, total = self.buckets.get(start) or (0, 0)
         self.buckets.remove(start)
         yield "bucket", ctx.get_current_key(), start, count, total
 

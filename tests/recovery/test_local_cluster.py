@@ -1,0 +1,42 @@
+"""The same faults with executors in JVMs of their own, which can be killed, too."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections import Counter
+from itertools import cycle
+
+from headwater.runtime import fault
+from tests.recovery.conftest import MakeRun
+from tests.recovery.runs import KILLED, Fault, assert_same
+
+SLOTS_AND_WORKERS = [
+    Fault(step, epoch, victim)
+    for epoch, (step, victim) in enumerate(zip(fault.STEPS * 2, cycle(("slot", "worker")), strict=False), start=1)
+]
+"""Seven steps are an odd number: in the second round each step has the other victim."""
+
+DRIVER = Fault("manifest-written", 16, "driver")
+
+
+def test_slots_workers_driver_and_an_executor_killed(make_run: MakeRun, unfailed_lines: Counter[str]) -> None:
+    run = make_run(conf={"headwater.master": "local-cluster[2,1,1024]"})
+    run.plan([*SLOTS_AND_WORKERS, DRIVER])
+    assert run.start().wait(300) == KILLED, run.log()
+    assert run.epoch() == DRIVER.epoch
+
+    driver = run.start()
+    run.wait_for_epoch(DRIVER.epoch + 3)
+    victim = run.executors()[0]
+    os.kill(victim, signal.SIGKILL)
+    killed_at = run.epoch()
+    run.wait_for_end()
+    assert driver.returncode == 0
+
+    run.assert_all_fired_in_mid_run()
+    progress = run.progress()
+    assert killed_at < progress["epoch"] - 1, "the executor was killed when the job was over"
+    assert progress["restarts"] >= 1 and progress["restored_slots"] >= 1, "nobody missed the executor"
+    assert_same(run.lines(), unfailed_lines)
+    assert not run.pending_files()
