@@ -32,6 +32,10 @@ class LockOwner:
     job_name: str
 
 
+DEAD_OWNER_SECONDS = 5
+"""How long to wait for a lock whose owner is dead: its last child is between fork and letting go."""
+
+
 class DirectoryLock:
     """Holds a checkpoint directory for this process, from `acquire` to `release` or to its end.
 
@@ -59,7 +63,7 @@ class DirectoryLock:
         except OSError as error:
             raise CheckpointError(f"lock file {path} cannot be opened: {error.strerror}") from error
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _flock(descriptor)
         except OSError as error:
             owner = _read_owner(descriptor)
             os.close(descriptor)
@@ -109,6 +113,31 @@ class DirectoryLock:
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None
+
+
+def _flock(descriptor: int) -> None:
+    """Lock without waiting; but a child that a dead owner had just forked may hold the lock for a moment longer."""
+    deadline = time.monotonic() + DEAD_OWNER_SECONDS
+    while True:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        except BlockingIOError:
+            owner = _read_owner(descriptor)
+            dead = owner is not None and owner.host == socket.gethostname() and not _alive(owner.pid)
+            if not dead or time.monotonic() > deadline:
+                raise
+            time.sleep(0.02)
+
+
+def _alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
 
 
 def _read_owner(descriptor: int) -> LockOwner | None:
