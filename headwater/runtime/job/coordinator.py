@@ -103,6 +103,7 @@ class Coordinator:
         for source in self.split_sources:
             if source.spec.uid in manifest.sources:
                 source.restore(manifest.sources[source.spec.uid], self.now_ms)
+            source.next_epoch = manifest.epoch + 1
         for dataframe in self.dataframes:
             if dataframe.spec.uid in manifest.sources:
                 dataframe.restore(manifest.sources[dataframe.spec.uid])

@@ -45,6 +45,8 @@ class SplitSourceProgress:
         self._rate_emitted = 0
         self.records = 0
         self.last_epoch_was_dry = False
+        self.next_epoch = 0
+        """The epoch that is planned next; for errors."""
 
     # --- facts
 
@@ -90,7 +92,7 @@ class SplitSourceProgress:
         except HeadwaterError:
             raise
         except Exception as error:
-            raise UserCodeError.from_exception(error, self.spec.name, "discovery of splits", 0) from error
+            raise UserCodeError.from_exception(error, self.spec.name, "discovery of splits", self.next_epoch) from error
         for split in found:
             if split.split_id in known:
                 raise ConfigurationError(
@@ -120,11 +122,18 @@ class SplitSourceProgress:
 
     def _assign(self, state: _SplitState, budget: int) -> SplitAssignment:
         position = None if state.position is None else pickle.loads(state.position)
-        split = self.source.plan_read(state.split, position, budget)
+        try:
+            split = self.source.plan_read(state.split, position, budget)
+        except HeadwaterError:
+            raise
+        except Exception as error:
+            what = f"split {state.split.split_id}"
+            raise UserCodeError.from_exception(error, self.spec.name, what, self.next_epoch) from error
         return SplitAssignment(split, state.position, budget, state.operator_state, state.watermarks)
 
     def apply(self, acks: Iterable[SplitAck], epoch: int, attempt_id: str) -> int:
         """Move on to where the epoch read. Returns the number of records. Called once per completed epoch."""
+        self.next_epoch = epoch + 1
         ended: list[str] = []
         count = 0
         finals: list[dict[str, int]] = []
