@@ -107,9 +107,10 @@ def slots_alive() -> list[int]:
     found = []
     for process in psutil.process_iter(["pid", "cmdline"]):
         try:
-            if SLOT_MODULE in (process.info["cmdline"] or []) and process.status() != psutil.STATUS_ZOMBIE:
-                if process.pid in _seen_slot_pids or process.environ().get("XDG_STATE_HOME") == mark:
-                    found.append(process.pid)
+            if SLOT_MODULE not in (process.info["cmdline"] or []) or process.status() == psutil.STATUS_ZOMBIE:
+                continue
+            if process.pid in _seen_slot_pids or process.environ().get("XDG_STATE_HOME") == mark:
+                found.append(process.pid)
         except psutil.Error:
             continue
     return found

@@ -70,10 +70,12 @@ def test_after_an_error_the_checkpoint_is_usable_with_corrected_code(run_job: Jo
 
     env = run_job.environment(2, checkpoints, **epochs_of(10))
     got = []
-    with build(env, 25).execute_and_collect() as results:
-        with pytest.raises(UserCodeError, match=r"cannot stand 25") as raised:
-            for record in results:
-                got.append(record)
+    with (
+        build(env, 25).execute_and_collect() as results,
+        pytest.raises(UserCodeError, match=r"cannot stand 25") as raised,
+    ):
+        for record in results:
+            got.append(record)
     assert raised.value.epoch == 2 and raised.value.record_repr == "25"
     assert len(got) == 20, "two epochs were complete, and nothing of the third may be seen"
     latest = ManifestStore(CheckpointLayout(checkpoints)).latest()
@@ -186,7 +188,7 @@ def test_a_failing_source_names_itself(run_job: JobRunner) -> None:
     assert raised.value.operator_name == "feed"
 
 
-MAIN_PROGRAM = '''
+MAIN_PROGRAM = """
 import sys
 from dataclasses import dataclass
 
@@ -231,7 +233,7 @@ with summed.execute_and_collect() as results:
     for total, payment in results:
         assert type(payment) is Payment
         print(payment.card, total)
-'''
+"""
 
 
 def test_classes_of_the_script_itself_as_records_and_state(tmp_path: Path) -> None:

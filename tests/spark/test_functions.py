@@ -71,7 +71,7 @@ def test_functions_as_lambda_plain_function_and_generator(run_job: JobRunner) ->
         lines = env.from_collection(["to be or", "", "not to be"])
         return lines.filter(bool).flat_map(words).map(lambda word: (word, len(word)))
 
-    assert run_job(build, 2) == [(word, len(word)) for word in "to be or not to be".split()]
+    assert run_job(build, 2) == [(word, len(word)) for word in ["to", "be", "or", "not", "to", "be"]]
 
 
 def test_function_classes(run_job: JobRunner) -> None:

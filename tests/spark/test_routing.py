@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from itertools import chain
 from typing import Any
 
 from headwater.datastream import (
@@ -47,13 +48,13 @@ def routed(run_job: JobRunner, route: Any) -> dict[int, list[int]]:
 def test_rebalance_and_rescale_spread_evenly(run_job: JobRunner) -> None:
     for route in (lambda stream: stream.rebalance(), lambda stream: stream.rescale()):
         found = routed(run_job, route)
-        assert Counter(sum(found.values(), [])) == Counter(NUMBERS)
+        assert Counter(chain.from_iterable(found.values())) == Counter(NUMBERS)
         assert all(28 <= len(numbers) <= 32 for numbers in found.values())
 
 
 def test_shuffle_scatters_and_loses_nothing(run_job: JobRunner) -> None:
     found = routed(run_job, lambda stream: stream.shuffle())
-    assert Counter(sum(found.values(), [])) == Counter(NUMBERS)
+    assert Counter(chain.from_iterable(found.values())) == Counter(NUMBERS)
     assert all(numbers for numbers in found.values())
     assert [number % 3 for number in found[0]] != [found[0][0] % 3] * len(found[0]), "that is a rebalance"
 

@@ -10,7 +10,10 @@ from headwater.datastream import DataStream, StreamExecutionEnvironment
 from tests.golden.jobs.golden_job import GoldenJob
 
 _random = random.Random(1)
-LINES = [" ".join(_random.choices("the quick brown fox jumps over a lazy dog".split(), k=3)) for _ in range(1_200)]
+LINES = [
+    " ".join(_random.choices(["the", "quick", "brown", "fox", "jumps", "over", "a", "lazy", "dog"], k=3))
+    for _ in range(1_200)
+]
 
 
 def build(env: StreamExecutionEnvironment) -> DataStream:
