@@ -6,7 +6,7 @@ STAMP  := $(VENV)/.headwater-setup
 PYTEST := $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
-.PHONY: help setup java demo test test-fast check bench fmt docs lock clean
+.PHONY: help setup java demo test test-fast check bench parity fmt docs lock clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -44,6 +44,9 @@ check: setup ## Lint, format, types, layers: what CI runs first
 
 bench: java setup ## Measure against PyFlink, Spark, bytewax and a bare loop; writes benchmarks/RESULTS.md
 	$(BIN)/python -m benchmarks
+
+parity: java setup ## Record anew what PyFlink does (names, keys, outputs of programs); writes docs/pyflink.md
+	$(BIN)/python scripts/parity_record.py
 
 fmt: setup ## Format the code and repair what ruff can repair
 	$(BIN)/ruff check --fix .

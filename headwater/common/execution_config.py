@@ -1,4 +1,4 @@
-"""The part of pyflink.common.ExecutionConfig that means something without a JVM: a view of a Configuration."""
+"""pyflink.common.ExecutionConfig: a view of a Configuration. What speaks of a JVM is in `jvm_settings`."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from collections.abc import Mapping
 from headwater.common.config_resolution import JOB_PARAMETER_PREFIX
 from headwater.common.configuration import Configuration
 from headwater.common.job_options import AUTO_WATERMARK_INTERVAL, GLOBAL_JOB_PARAMETERS, MAX_PARALLELISM, PARALLELISM
+from headwater.common.jvm_settings import JvmSettings
 from headwater.common.time import DurationLike, to_millis
 
 
-class ExecutionConfig:
+class ExecutionConfig(JvmSettings):
     """Reads and writes the job's configuration; holds nothing itself."""
 
     def __init__(self, configuration: Configuration) -> None:

@@ -42,6 +42,8 @@ def gap_of(name: str) -> Gap | None:
     """The gap that covers a full PyFlink name: its own entry, or that of the nearest part of PyFlink around it."""
     known = gaps()
     parts = name.split(".")
+    if (anywhere := known.get(f"*.{parts[-1]}")) is not None:
+        return anywhere
     for length in range(len(parts), 1, -1):
         gap = known.get(".".join(parts[:length]))
         if gap is not None:

@@ -52,6 +52,7 @@ from headwater.datastream.functions import (
     WindowFunction,
 )
 from headwater.datastream.output_tag import OutputTag
+from headwater.datastream.slot_sharing_group import MemorySize, SlotSharingGroup
 from headwater.datastream.stream_execution_environment import StreamExecutionEnvironment
 from headwater.datastream.time_domain import TimeDomain
 from headwater.datastream.timerservice import TimerService
@@ -104,6 +105,7 @@ __all__ = [
     "KeyedStateFunction",
     "KeyedStream",
     "MapFunction",
+    "MemorySize",
     "MergingWindowAssigner",
     "OutputTag",
     "Partitioner",
@@ -115,6 +117,7 @@ __all__ = [
     "RuntimeContext",
     "RuntimeExecutionMode",
     "SinkFunction",
+    "SlotSharingGroup",
     "SourceFunction",
     "StreamExecutionEnvironment",
     "TimeDomain",

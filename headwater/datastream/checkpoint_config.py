@@ -51,10 +51,8 @@ class CheckpointConfig:
         return self
 
     def get_checkpoint_interval(self) -> int:
-        """Milliseconds: the interval asked for, or the epoch duration if that is shorter or nothing was asked for."""
-        configuration = self._configuration
-        epoch_ms = configuration.get(EPOCH_DURATION)
-        return min(configuration.get(CHECKPOINTING_INTERVAL, epoch_ms), epoch_ms)
+        """Milliseconds: the interval asked for, or the epoch duration: there is a checkpoint at least that often."""
+        return self._configuration.get(CHECKPOINTING_INTERVAL, self._configuration.get(EPOCH_DURATION))
 
     def set_checkpoint_interval(self, checkpoint_interval: DurationLike) -> CheckpointConfig:
         """At the latest after this time (milliseconds, or a duration) there is a new checkpoint.

@@ -37,6 +37,7 @@ from headwater.operators.functions_join import (
     ProcessJoinFunction,
 )
 from headwater.operators.runtime_context import RuntimeContext
+from headwater.operators.timer_service import TimerService
 from headwater.operators.window_functions import (
     AllWindowFunction,
     KeyedStateStore,
@@ -80,5 +81,6 @@ __all__ = [
     "RuntimeContext",
     "SinkFunction",
     "SourceFunction",
+    "TimerService",
     "WindowFunction",
 ]

@@ -68,7 +68,6 @@ class StreamExecutionEnvironment(PythonDependencies, NotYet):
     _not_yet: ClassVar[dict[str, str]] = {
         "create_input": "use from_source(FileSource...) or from_dataframe(...)",
         "register_cached_file": "use add_python_file(), or add_python_archive()",
-        "set_default_savepoint_directory": "checkpoints in execution.checkpointing.dir survive a restart",
     }
 
     def __init__(self, configuration: Configuration | None = None) -> None:
@@ -164,6 +163,26 @@ class StreamExecutionEnvironment(PythonDependencies, NotYet):
         """Accepted for PyFlink's sake; no effect."""
         warn_no_effect("enable_changelog_state_backend", "every checkpoint is a log of what changed already")
         return self
+
+    def is_changelog_state_backend_enabled(self) -> bool:
+        """Never: see `enable_changelog_state_backend`."""
+        return False
+
+    def get_buffer_timeout(self) -> int:
+        """Milliseconds that a record may wait for others: the epoch duration."""
+        return self._value(EPOCH_DURATION)
+
+    def is_chaining_of_operators_with_different_max_parallelism_enabled(self) -> bool:
+        """Always: a job has one max parallelism."""
+        return True
+
+    def set_default_savepoint_directory(self, directory: str) -> StreamExecutionEnvironment:
+        """Remembered for savepoints, which are not there yet."""
+        self._configuration.set_string("execution.checkpointing.savepoint-dir", directory)
+        return self
+
+    def get_default_savepoint_directory(self) -> str | None:
+        return self._configuration.get_string("execution.checkpointing.savepoint-dir", "") or None
 
     def register_slot_sharing_group(self, slot_sharing_group: Any) -> StreamExecutionEnvironment:
         """Accepted for PyFlink's sake; no effect."""

@@ -1,58 +1,10 @@
-"""Signatures as in PyFlink 2.3: `pyflink_signatures.txt` has its public methods, one per line."""
+"""Module paths as in PyFlink. `tests/parity/test_api.py` compares all names and signatures."""
 
 from __future__ import annotations
 
 import importlib
-import inspect
-import re
-from pathlib import Path
 
 import pytest
-
-from headwater import datastream
-
-NOT_YET = {
-    "DataStream.cache": "cached streams come with their own issue",
-    "KeyedStream.cache": "never in PyFlink either: it raises",
-    "StreamExecutionEnvironment.create_input": "input formats are Java classes",
-    "StreamExecutionEnvironment.register_cached_file": "files go to tasks with add_python_archive",
-    "StreamExecutionEnvironment.set_default_savepoint_directory": "savepoints come with their own issue",
-    "StreamExecutionEnvironment.get_default_savepoint_directory": "savepoints come with their own issue",
-    "StreamExecutionEnvironment.is_changelog_state_backend_enabled": "there is no such backend to enable",
-    "StreamExecutionEnvironment.get_buffer_timeout": "there are no buffers",
-    "StreamExecutionEnvironment.is_chaining_of_operators_with_different_max_parallelism_enabled": "one number per job",
-}
-DIFFERENT = {
-    "StreamExecutionEnvironment.execute_async": "without a name the job has the configuration's, not one of Flink's",
-    "KeyedStream.broadcast": "refused on keyed streams, as in PyFlink",
-}
-
-
-def signatures() -> list[tuple[str, str, list[str]]]:
-    text = Path(__file__).with_name("pyflink_signatures.txt").read_text()
-    found = re.findall(r"^(\w+)\.(\w+)\((.*)\)$", text, re.MULTILINE)
-    assert len(found) > 140
-    return [(cls, method, parameters.split(", ") if parameters else []) for cls, method, parameters in found]
-
-
-def shown(parameter: inspect.Parameter) -> str:
-    name = f"*{parameter.name}" if parameter.kind is parameter.VAR_POSITIONAL else parameter.name
-    return name if parameter.default is parameter.empty else f"{name}={parameter.default!r}"
-
-
-@pytest.mark.parametrize(("cls", "method", "expected"), signatures(), ids=lambda item: str(item))
-def test_signature(cls, method, expected):
-    full_name = f"{cls}.{method}"
-    found = inspect.getattr_static(getattr(datastream, cls), method, None)
-    if full_name in NOT_YET:
-        assert found is None, f"{full_name} is there now: take it off the list"
-        return
-    assert found is not None, f"{full_name} is missing"
-    if full_name not in DIFFERENT:
-        function = found.__func__ if isinstance(found, staticmethod) else found
-        ours = [shown(item) for name, item in inspect.signature(function).parameters.items() if name != "self"]
-        assert ours[: len(expected)] == expected
-        assert all("=" in extra for extra in ours[len(expected) :]), "more parameters than PyFlink need defaults"
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,37 @@
+"""Tumbling windows with a window function."""
+
+from pyflink.common import Time, WatermarkStrategy
+from pyflink.common.watermark_strategy import TimestampAssigner
+from pyflink.datastream import StreamExecutionEnvironment, WindowFunction
+from pyflink.datastream.window import TimeWindow, TumblingEventTimeWindows
+
+
+class SecondField(TimestampAssigner):
+    def extract_timestamp(self, value, record_timestamp):
+        return value[1]
+
+
+STRATEGY = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(SecondField())
+
+
+class Count(WindowFunction):
+    def apply(self, key, window: TimeWindow, inputs):
+        return [(key, window.start, window.end, len([each for each in inputs]))]
+
+
+def main():
+    env = StreamExecutionEnvironment.get_execution_environment()
+    results = (
+        env.from_collection([("a", 1), ("a", 4999), ("a", 5000), ("b", 5001), ("a", 12000)])
+        .assign_timestamps_and_watermarks(STRATEGY)
+        .key_by(lambda each: each[0])
+        .window(TumblingEventTimeWindows.of(Time.seconds(5)))
+        .apply(Count())
+    )
+    with results.execute_and_collect() as collected:
+        for result in collected:
+            print(result)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,38 @@
+"""Tumbling windows with a process function: key, window, elements."""
+
+from pyflink.common import Time, WatermarkStrategy
+from pyflink.common.watermark_strategy import TimestampAssigner
+from pyflink.datastream import ProcessWindowFunction, StreamExecutionEnvironment
+from pyflink.datastream.window import TumblingEventTimeWindows
+
+
+class SecondField(TimestampAssigner):
+    def extract_timestamp(self, value, record_timestamp):
+        return value[1]
+
+
+STRATEGY = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(SecondField())
+
+
+class Collect(ProcessWindowFunction):
+    def process(self, key, context, elements):
+        window = context.window()
+        yield key, window.start, window.end, window.max_timestamp(), sorted(each[1] for each in elements)
+
+
+def main():
+    env = StreamExecutionEnvironment.get_execution_environment()
+    results = (
+        env.from_collection([("a", 1), ("a", 4999), ("a", 5000), ("b", 5001), ("a", 12000)])
+        .assign_timestamps_and_watermarks(STRATEGY)
+        .key_by(lambda each: each[0])
+        .window(TumblingEventTimeWindows.of(Time.milliseconds(5000)))
+        .process(Collect())
+    )
+    with results.execute_and_collect() as collected:
+        for result in collected:
+            print(result)
+
+
+if __name__ == "__main__":
+    main()
