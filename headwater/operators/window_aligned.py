@@ -12,10 +12,11 @@ from typing import Any
 
 from headwater.common.errors import InvalidKeyError
 from headwater.common.ids import MAX_WATERMARK
-from headwater.operators.user_function import method_of
+from headwater.operators.user_function import last_given, method_of
 from headwater.operators.window_base import MAX_RESULTS_HELD, PANES, FiredWindow, WindowOperatorBase
 from headwater.operators.window_settings import Aggregated, Buffered, Reduced, WindowSettings
 from headwater.state.copying import is_immutable, protective_copy
+from headwater.state.keyed_backend import NO_KEY
 from headwater.state.panes import FoldedPanes, Panes
 from headwater.time.assigners_aligned import AlignedWindows
 from headwater.time.windows import TimeWindow
@@ -76,9 +77,10 @@ class AlignedWindowOperator(WindowOperatorBase):
             keys = list(map(self.key_of, position))
         except Exception as error:
             raise self.failure(error, values, position) from error
-        for key, value in zip(keys, values, strict=True):
+        for key in keys:
             if key != key:
-                raise self.user_error(InvalidKeyError(f"the key is {key!r}, which is not equal to itself"), value)
+                problem = InvalidKeyError(f"the key is {key!r}, which is not equal to itself")
+                raise self.user_error(problem, next(value for value in values if self.key_of(value) is key))
         return keys
 
     def _add_by_processing_time(self, keys: list[Any], values: list[Any]) -> None:
@@ -95,9 +97,10 @@ class AlignedWindowOperator(WindowOperatorBase):
             self._add_all(keys, starts, values)  # tumbling windows, nothing late
             return
         keys, values, timestamps, starts = self._without_late(keys, values, timestamps, starts, ended)
-        for _, own_values in zip(range(self._overlap), _per_window(values), strict=False):
-            self._add_to_windows(keys, own_values, timestamps, starts, ended, fired)
-            starts = [start - slide for start in starts]
+        own_values = _per_window(values) if self._overlap > 1 else repeat(values)
+        for start, members in self._by_window(timestamps, starts).items():
+            if start > ended:
+                self._add_to_window(start, members, keys, next(own_values), None if start > fired else timestamps)
         self._emit_results()
 
     def _ended_and_fired(self, watermark: int) -> tuple[int, int]:
@@ -126,34 +129,41 @@ class AlignedWindowOperator(WindowOperatorBase):
         self._late([value for value, _ in late], [timestamp for _, timestamp in late])
         return tuple(map(list, zip(*taken, strict=True))) if taken else ([], [], [], [])  # type: ignore[return-value]
 
-    def _add_to_windows(
-        self, keys: list[Any], values: list[Any], timestamps: list[int], starts: list[int], ended: int, fired: int
+    def _by_window(self, timestamps: list[int], starts: list[int]) -> dict[int, list[int]]:
+        """{start of a window: the positions of its records, in order}; `starts` are those of the latest windows."""
+        size, slide = self._size, self._slide
+        found: dict[int, list[int]] = {}
+        for position, (timestamp, last) in enumerate(zip(timestamps, starts, strict=True)):
+            for start in range(last, timestamp - size, -slide):
+                members = found.get(start)
+                if members is None:
+                    found[start] = [position]
+                else:
+                    members.append(position)
+        return found
+
+    def _add_to_window(
+        self, start: int, members: list[int], keys: list[Any], values: list[Any], timestamps: list[int] | None
     ) -> None:
-        """Add each record to the window that begins at its one of `starts`, unless that is over or ends before it."""
-        size = self._size
-        if min(starts, default=fired + 1) > fired and (
-            size % self._slide == 0 or all(map(lambda time, start: time < start + size, timestamps, starts))
-        ):
-            self._add_all(keys, starts, values)
-            return
-        rows = [
-            row
-            for row in zip(keys, values, timestamps, starts, strict=True)
-            if row[3] > ended and row[2] < row[3] + size
-        ]
-        on_time = [row for row in rows if row[3] > fired]
-        if on_time:
-            self._add_all([row[0] for row in on_time], [row[3] for row in on_time], [row[1] for row in on_time])
-        for key, value, timestamp, start in rows:
-            if start <= fired:  # late, but allowed
-                self._add_all([key], [start], [value])
-                self._fire_again(key, start, timestamp, value)
+        """Add the records at the positions `members`. `timestamps`: the window has fired, and fires again for each."""
+        if timestamps is not None:
+            for position in members:
+                self._add_all([keys[position]], (start,), [values[position]])
+                self._fire_again(keys[position], start, timestamps[position], values[position])
+        elif len(members) == len(keys):
+            self._add_all(keys, repeat(start), values)
+        else:
+            self._add_all(
+                [keys[position] for position in members], repeat(start), [values[position] for position in members]
+            )
 
     def _add_all(self, keys: list[Any], namespaces: Iterable[int], values: list[Any]) -> None:
         position = iter(values)
+        self._backend.current_key = NO_KEY  # a function that folds has no state: it would be somebody else's
         try:
             self._add(keys, namespaces, position)
         except Exception as error:
+            self._backend.current_key = last_given(keys, position)  # to tell if the key is what is wrong
             raise self.failure(error, values, position) from error
 
     def _fire_again(self, key: Any, start: int, timestamp: int, record: Any) -> None:
@@ -239,17 +249,13 @@ class AlignedWindowOperator(WindowOperatorBase):
             try:
                 values = list(map(self._result_of, position))
             except Exception as error:
-                raise self.user_error(error, FiredWindow(self._window(start), self._key_at(keys, position))) from error
+                raise self.user_error(error, FiredWindow(self._window(start), last_given(keys, position))) from error
         if any(value is None for value in values):  # reduced, or aggregated, to nothing
             values = [value for value in values if value is not None]
         self._results += values
         self._stamps += [end] * len(values)
         if len(self._results) >= MAX_RESULTS_HELD:
             self._emit_results()
-
-    @staticmethod
-    def _key_at(keys: list[Any], position: Iterator[Any]) -> Any:
-        return keys[len(keys) - position.__length_hint__() - 1]  # type: ignore[attr-defined]
 
     def _evaluate_pane(self, key: Any, start: int, value: Any, timestamp: int) -> None:
         """Evaluate one window of one key. `value` is the caller's; it is given away."""
@@ -294,8 +300,7 @@ def _aggregating(panes: FoldedPanes, contents: Aggregated) -> AddToPanes:
 
 
 def _per_window(values: list[Any]) -> Iterator[list[Any]]:
-    """The values for the first window, the second, and so on, which do not share what can change in place."""
-    yield values
+    """The values for one window, the next, and so on, which do not share what can change in place."""
     shared = all(map(is_immutable, values))
     while True:
         yield values if shared else [protective_copy(value) for value in values]

@@ -43,23 +43,24 @@ class SlicedWindowOperator(AlignedWindowOperator):
         keys, values, timestamps, starts = self._without_late(keys, values, timestamps, starts, ended)
         if not keys:
             return
-        self._add_all(keys, [timestamp - (timestamp - offset) % length for timestamp in timestamps], values)
-        if self._lateness and min(timestamps) - self._size < fired:
-            self._fire_late(keys, values, timestamps, starts, ended, fired)
-
-    def _fire_late(
-        self, keys: list[Any], values: list[Any], timestamps: list[int], starts: list[int], ended: int, fired: int
-    ) -> None:
-        """Fire the windows that have fired, but not ended, once more for each record that came into them."""
-        for key, value, timestamp, last in zip(keys, values, timestamps, starts, strict=True):
+        slices = [timestamp - (timestamp - offset) % length for timestamp in timestamps]
+        if not self._lateness or min(timestamps) - self._size >= fired:
+            self._add_all(keys, slices, values)
+            return
+        # Records that came into a window which has fired make it fire again, each with what was there before it.
+        for key, value, timestamp, last, begin in zip(keys, values, timestamps, starts, slices, strict=True):
+            self._add_all([key], [begin], [value])
             for start in range(last, timestamp - self._size, -self._slide):
                 if ended < start <= fired:
-                    self._backend.current_key = key
-                    try:
-                        self._evaluate_pane(key, start, self._merged_of(key, start), timestamp)
-                    except Exception as error:
-                        raise self.user_error(error, value) from error
+                    self._fire_late(key, value, timestamp, start)
         self._emit_results()
+
+    def _fire_late(self, key: Any, record: Any, timestamp: int, start: int) -> None:
+        self._backend.current_key = key
+        try:
+            self._evaluate_pane(key, start, self._merged_of(key, start), timestamp)
+        except Exception as error:
+            raise self.user_error(error, record) from error
 
     def _end_windows(self, reached: int | None, time: int) -> None:
         assert reached is not None
