@@ -57,7 +57,7 @@ def run_program(path: str, source: bytes, arguments: Sequence[str]) -> int:
         )
         return FAILURE
     except HeadwaterError as error:
-        print(f"headwater: {_where(error)}{error}", file=sys.stderr)
+        print(f"headwater: {_where(error, path)}{error}", file=sys.stderr)
         return FAILURE
     except Exception as error:
         print(_traceback(error), file=sys.stderr)
@@ -82,9 +82,14 @@ def _check(settings: Configuration) -> None:
         print(f"headwater run: warning: {warning.message}", file=sys.stderr)
 
 
-def _where(error: BaseException) -> str:
-    """`program.py:12: `, the innermost line of the user's own that led to `error`."""
-    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not _is_ours(frame.filename)]
+def _where(error: BaseException, program: str) -> str:
+    """`program.py:12: `, the innermost line of the program, or of a module beside it, that led to `error`."""
+    directory = os.path.dirname(os.path.abspath(program)) + os.sep
+    frames = [
+        frame
+        for frame in traceback.extract_tb(error.__traceback__)
+        if os.path.abspath(frame.filename).startswith(directory) and not frame.filename.startswith(_PACKAGE)
+    ]
     return f"{os.path.basename(frames[-1].filename)}:{frames[-1].lineno}: " if frames else ""
 
 
@@ -94,7 +99,3 @@ def _traceback(error: BaseException) -> str:
     while described.stack and described.stack[0].filename == __file__:
         del described.stack[0]
     return "".join(described.format()).rstrip()
-
-
-def _is_ours(filename: str) -> bool:
-    return filename.startswith(_PACKAGE) or filename.startswith("<")

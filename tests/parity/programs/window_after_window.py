@@ -2,7 +2,8 @@
 
 from pyflink.common import Time, WatermarkStrategy
 from pyflink.common.watermark_strategy import TimestampAssigner
-from pyflink.datastream import ProcessAllWindowFunction, StreamExecutionEnvironment
+from pyflink.datastream import StreamExecutionEnvironment
+from pyflink.datastream.functions import ProcessAllWindowFunction
 from pyflink.datastream.window import TumblingEventTimeWindows
 
 

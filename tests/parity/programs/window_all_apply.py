@@ -2,7 +2,8 @@
 
 from pyflink.common import Time, WatermarkStrategy
 from pyflink.common.watermark_strategy import TimestampAssigner
-from pyflink.datastream import AllWindowFunction, StreamExecutionEnvironment
+from pyflink.datastream import StreamExecutionEnvironment
+from pyflink.datastream.functions import AllWindowFunction
 from pyflink.datastream.window import EventTimeSessionWindows
 
 
