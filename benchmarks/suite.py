@@ -214,7 +214,7 @@ def _keyed_count(name: str, title: str, keys: int) -> Case:
         (
             Contender(
                 HEADWATER,
-                Program(f"{folder}.headwater_job", {"keys": keys, "records": 8_000_000, "parallelism": PARALLELISM}),
+                Program(f"{folder}.headwater_job", {"keys": keys, "records": 16_000_000, "parallelism": PARALLELISM}),
                 repeats=3,
                 quick=(("records", 400_000),),
                 peer=False,
@@ -269,7 +269,7 @@ def _keyed_count(name: str, title: str, keys: int) -> Case:
 
 
 def _grep() -> Case:
-    ours = {"records": 10_000_000, "parallelism": PARALLELISM}
+    ours = {"records": 40_000_000, "parallelism": PARALLELISM}
     flink = {"records": 1_000_000, "parallelism": PARALLELISM}
     return Case(
         "grep",

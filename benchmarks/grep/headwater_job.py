@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from benchmarks.headwater_job import CountingSink, headwater_environment, throughput
 from benchmarks.workload import GREP_NEEDLE, StampDir, arguments, log_line, report
-from headwater.common import Types, WatermarkStrategy
+from headwater.common import WatermarkStrategy
 from headwater.datastream import MapFunction, RuntimeContext
 from headwater.datastream.connectors.number_seq import NumberSequenceSource
 
@@ -29,8 +29,8 @@ def main() -> None:
     env = headwater_environment(options, **{"headwater.checkpointing.enabled": options.checkpointing})
     source = NumberSequenceSource(0, options.records - 1)
     (
-        env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers", Types.LONG())
-        .map(AsLine(stamps), output_type=Types.STRING())
+        env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers")
+        .map(AsLine(stamps))
         .filter(lambda line: GREP_NEEDLE in line)
         .sink_to(CountingSink(stamps))
     )

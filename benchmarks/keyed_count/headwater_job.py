@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from benchmarks.headwater_job import CountingSink, headwater_environment, throughput
 from benchmarks.workload import EMIT_EVERY, StampDir, arguments, key_of, report
-from headwater.common import Types, WatermarkStrategy
+from headwater.common import WatermarkStrategy
 from headwater.datastream import KeyedProcessFunction, MapFunction, RuntimeContext
 from headwater.datastream.connectors.number_seq import NumberSequenceSource
 from headwater.datastream.state import ValueStateDescriptor
@@ -30,9 +30,7 @@ class WithKey(MapFunction):
 
 class CountAndSum(KeyedProcessFunction):
     def open(self, runtime_context: RuntimeContext) -> None:
-        self.totals = runtime_context.get_state(
-            ValueStateDescriptor("totals", Types.TUPLE([Types.LONG(), Types.LONG()]))
-        )
+        self.totals = runtime_context.get_state(ValueStateDescriptor("totals"))
 
     def process_element(
         self, value: tuple[int, int], ctx: KeyedProcessFunction.Context
@@ -51,10 +49,10 @@ def main() -> None:
     env = headwater_environment(options)
     source = NumberSequenceSource(0, options.records - 1)
     (
-        env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers", Types.LONG())
-        .map(WithKey(options.keys, stamps), output_type=Types.TUPLE([Types.LONG(), Types.LONG()]))
-        .key_by(lambda record: record[0], key_type=Types.LONG())
-        .process(CountAndSum(), output_type=Types.TUPLE([Types.LONG(), Types.LONG(), Types.LONG()]))
+        env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers")
+        .map(WithKey(options.keys, stamps))
+        .key_by(lambda record: record[0])
+        .process(CountAndSum())
         .sink_to(CountingSink(stamps))
     )
     env.execute("keyed_count")

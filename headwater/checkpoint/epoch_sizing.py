@@ -12,7 +12,7 @@ from typing import Final
 from headwater.common.errors import ConfigurationError
 
 _FIRST_RECORDS: Final = 1_000
-_GROWTH: Final = 8
+_GROWTH: Final = 32
 """A budget is at most so many times what the last epochs were seen to take."""
 _OUTLIER: Final = 2.0
 """A record that cost so many times more than before is not believed until the next epoch says so too."""

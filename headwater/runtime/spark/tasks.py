@@ -56,6 +56,8 @@ class WorkerJob:
             # PySpark runs a full garbage collection after every task: 40 ms over all that was imported, several times
             # per epoch. What is here now stays for the worker's life, so let the collector pass it over.
             gc.freeze()
+            # Batches are thousands of short-lived tuples; the default of 700 makes the collector look at each batch.
+            gc.set_threshold(100_000, 20, 50)
         return job
 
     def borrow_runner(self, stage: int, partition: int, incarnation: int) -> tuple[StageRunner, list[Routed]]:
