@@ -1,7 +1,7 @@
 """Tumbling and sliding windows with their default trigger: the same windows for all keys, so that they need no timers.
 
 Records are added to panes a batch at a time, and a window fires for all its keys at once. That is several times faster
-than one timer per key and window (`docs/decisions/0008-windows-without-timers.md`).
+than one timer per key and window (`docs/decisions/0004-windows-without-timers.md`).
 """
 
 from __future__ import annotations
