@@ -147,6 +147,7 @@ class HeapKeyedStateBackend(KeyedStateBackend):
             self._in_epoch = False
 
     def rollback_epoch(self) -> None:
+        self.rollbacks += 1
         with self._boundary:
             for registered in self._states.values():
                 registered.store.rollback()

@@ -60,6 +60,8 @@ class KeyedStateBackend(ABC):
         """The epoch's `now`, for TTL; set by whoever runs the operator."""
         self.watermark = MIN_WATERMARK
         """The operator's watermark, for event-time TTL. While event-time timers fire, the timer's timestamp."""
+        self.rollbacks = 0
+        """How often state was taken back: who keeps something derived from state makes it anew when this changes."""
         self.event_timers = TimerQueue(uid, EVENT_TIMERS, max_parallelism)
         self.processing_timers = TimerQueue(uid, PROCESSING_TIMERS, max_parallelism)
 
