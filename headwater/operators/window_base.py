@@ -32,6 +32,8 @@ PANES = "window-panes"
 """The state of windows that are the same for all keys."""
 SLICES = "window-slices"
 """The state of sliding windows that share what they have in common."""
+SESSIONS = "window-sessions"
+"""The state of sessions, all of a key together."""
 
 
 class FiredWindow:
@@ -72,7 +74,7 @@ class WindowOperatorBase(KeyedOperator):
         self._discard_results()
 
     def open(self) -> None:
-        for other in (CONTENTS, PANES, SLICES):
+        for other in (CONTENTS, PANES, SLICES, SESSIONS):
             if other != self.state_name and other in self._backend.state_names():
                 raise StateError(
                     f"operator '{self.context.name}' keeps its windows as '{self.state_name}', but was restored with "

@@ -7,6 +7,7 @@ from typing import Any
 from headwater.operators.window_aligned import AlignedWindowOperator
 from headwater.operators.window_base import WindowOperatorBase
 from headwater.operators.window_operator import WindowOperator
+from headwater.operators.window_sessions import SessionWindowOperator
 from headwater.operators.window_settings import Aggregated, WindowSettings
 from headwater.operators.window_sliced import SlicedWindowOperator, can_merge
 from headwater.operators.window_triggers import ContinuousEventTimeTrigger, CountTrigger, DeltaTrigger
@@ -17,6 +18,12 @@ from headwater.time.assigners_aligned import (
     TumblingEventTimeWindows,
     TumblingProcessingTimeWindows,
 )
+from headwater.time.assigners_session import (
+    DynamicEventTimeSessionWindows,
+    DynamicProcessingTimeSessionWindows,
+    EventTimeSessionWindows,
+    ProcessingTimeSessionWindows,
+)
 from headwater.time.triggers import EventTimeTrigger, NeverTrigger, ProcessingTimeTrigger, PurgingTrigger, Trigger
 
 _ALIGNED = (
@@ -24,6 +31,12 @@ _ALIGNED = (
     TumblingProcessingTimeWindows,
     SlidingEventTimeWindows,
     SlidingProcessingTimeWindows,
+)
+_SESSIONS = (
+    EventTimeSessionWindows,
+    ProcessingTimeSessionWindows,
+    DynamicEventTimeSessionWindows,
+    DynamicProcessingTimeSessionWindows,
 )
 _NO_PROCESSING_TIME = (EventTimeTrigger, ContinuousEventTimeTrigger, CountTrigger, DeltaTrigger, NeverTrigger)
 
@@ -35,9 +48,11 @@ def make_window_operator(key_selector: Any, settings: WindowSettings) -> WindowO
 
 def operator_class(settings: WindowSettings) -> type[WindowOperatorBase]:
     assigner = settings.assigner
-    if not isinstance(assigner, AlignedWindows) or type(assigner) not in _ALIGNED:
+    if settings.evictor is not None or not _is_default_trigger(settings):
         return WindowOperator
-    if settings.evictor is not None or not _is_default_trigger(settings, assigner):
+    if type(assigner) in _SESSIONS:
+        return SessionWindowOperator
+    if not isinstance(assigner, AlignedWindows) or type(assigner) not in _ALIGNED:
         return WindowOperator
     overlapping = assigner.size_ms > assigner.slide_ms
     if assigner.event_time and overlapping and isinstance(settings.contents, Aggregated):
@@ -50,9 +65,10 @@ def uses_processing_time(settings: WindowSettings) -> bool:
     return not settings.assigner.is_event_time() or type(_unwrapped(settings.trigger)) not in _NO_PROCESSING_TIME
 
 
-def _is_default_trigger(settings: WindowSettings, assigner: AlignedWindows) -> bool:
+def _is_default_trigger(settings: WindowSettings) -> bool:
+    """Whether windows fire at their end, and for allowed late records, and only then."""
     trigger = settings.trigger
-    if not assigner.event_time:
+    if not settings.assigner.is_event_time():
         return type(_unwrapped(trigger)) is ProcessingTimeTrigger
     if settings.allowed_lateness_ms == 0:
         trigger = _unwrapped(trigger)  # a window that ends when it fires has nothing left to purge

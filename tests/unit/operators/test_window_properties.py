@@ -17,6 +17,7 @@ from headwater.operators.window_aligned import AlignedWindowOperator
 from headwater.operators.window_base import WindowOperatorBase
 from headwater.operators.window_functions import ProcessWindowFunction, WindowFunction
 from headwater.operators.window_operator import WindowOperator
+from headwater.operators.window_sessions import SessionWindowOperator
 from headwater.operators.window_settings import Aggregated, Buffered, Contents, Reduced, WindowSettings
 from headwater.operators.window_sliced import SlicedWindowOperator
 from headwater.testing import OneInputOperatorHarness
@@ -210,18 +211,20 @@ def test_sliding_windows(kind, contents, script, size, slide, offset, lateness):
 
 
 @pytest.mark.parametrize("contents", CONTENTS)
+@pytest.mark.parametrize("kind", [WindowOperator, SessionWindowOperator])
 @given(script=steps, gap=st.integers(1, 12), lateness=st.sampled_from([0, 0, 5, 30]))
 @settings(max_examples=30, deadline=None)
-def test_session_windows(contents, script, gap, lateness):
-    make = operator_maker(WindowOperator, EventTimeSessionWindows(gap), contents, lateness)
+def test_session_windows(kind, contents, script, gap, lateness):
+    make = operator_maker(kind, EventTimeSessionWindows(gap), contents, lateness)
     run(make, script, SessionModel(lambda value: gap, lateness), ordered=False)
 
 
 @pytest.mark.parametrize("contents", CONTENTS)
+@pytest.mark.parametrize("kind", [WindowOperator, SessionWindowOperator])
 @given(script=steps, lateness=st.sampled_from([0, 0, 5, 30]))
 @settings(max_examples=30, deadline=None)
-def test_session_windows_with_a_gap_per_element(contents, script, lateness):
-    make = operator_maker(WindowOperator, DynamicEventTimeSessionWindows(_gap), contents, lateness)
+def test_session_windows_with_a_gap_per_element(kind, contents, script, lateness):
+    make = operator_maker(kind, DynamicEventTimeSessionWindows(_gap), contents, lateness)
     run(make, script, SessionModel(_gap, lateness), ordered=False)
 
 
