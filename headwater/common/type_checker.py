@@ -250,15 +250,12 @@ def _row(type_info: RowTypeInfo) -> Checker:
                 label = f"field {index} ({names[index]!r})" if named else f"field {index}"
                 raise mismatch.inside(label) from None
         if isinstance(value, Row):
-            if (not named or value._fields == names) and all(map(_same, fields, value._values)):
+            if value._fields == names and all(map(_same, fields, value._values)):
                 return value
             row = Row.of_kind(value.get_row_kind(), *fields)
         else:
             row = Row(*fields)
-        if named:
-            row._fields = names
-        elif isinstance(value, Row):
-            row._fields = value._fields
+        row._fields = names  # f0, f1, ... where the type has none, as in PyFlink
         return row
 
     return check

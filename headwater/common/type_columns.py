@@ -156,7 +156,7 @@ def _tuples(type_info: TupleTypeInfo) -> Column:
 def _rows(type_info: RowTypeInfo) -> Column:
     fields = [compile_column(field, nullable=True) for field in type_info.get_field_types()]
     size = {len(fields)}
-    names = type_info.get_field_names() if type_info.has_names else None
+    names = type_info.get_field_names()
 
     def check(column: list[Any]) -> list[Any]:
         types = set(map(type, column))
@@ -170,8 +170,8 @@ def _rows(type_info: RowTypeInfo) -> Column:
             raise UnusualColumn
         if values is not column:
             given = [row._fields for row in column]
-            # Names as declared, or (for a row type with names) none at all; count() compares in C, identity first.
-            fits = names is None or given.count(names) == len(given)
+            # Names as declared (f0, f1, ... where none were), or none at all; count() compares in C, identity first.
+            fits = given.count(names) == len(given)
             if not fits and given.count(None) != len(given):
                 raise UnusualColumn
             changed = _changed_fields(values, fields)
@@ -179,10 +179,7 @@ def _rows(type_info: RowTypeInfo) -> Column:
                 return column
             kinds = [row._row_kind for row in column]
             rebuilt = values if changed is None else list(zip(*changed, strict=True))
-            return [
-                _make_row(row_values, names or row_names, kind)
-                for row_values, row_names, kind in zip(rebuilt, given, kinds, strict=True)
-            ]
+            return [_make_row(row_values, names, kind) for row_values, kind in zip(rebuilt, kinds, strict=True)]
         changed = _changed_fields(values, fields)
         rebuilt = values if changed is None else list(zip(*changed, strict=True))
         return [_make_row(row_values, names) for row_values in rebuilt]

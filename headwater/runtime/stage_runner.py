@@ -241,7 +241,7 @@ class StageRunner:
             max_parallelism=self._plan.max_parallelism,
             job_id=identity.job_id,
             job_name=self._plan.name,
-            attempt=identity.incarnation,
+            attempt=max(identity.incarnation - 1, 0),
             keyed_backend=keyed,
             operator_backend=OperatorStateBackend(spec.uid),
             batch_mode=self._plan.batch_mode,

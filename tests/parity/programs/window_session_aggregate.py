@@ -31,7 +31,7 @@ class Count(AggregateFunction):
 def main():
     env = StreamExecutionEnvironment.get_execution_environment()
     results = (
-        env.from_collection([("a", 1), ("a", 9), ("a", 5), ("b", 3), ("a", 30)])
+        env.from_collection([("a", 1), ("a", 5), ("a", 9), ("b", 3), ("a", 30)])
         .assign_timestamps_and_watermarks(STRATEGY)
         .key_by(lambda each: each[0])
         .window(EventTimeSessionWindows.with_gap(Time.milliseconds(5)))

@@ -17,7 +17,7 @@ STRATEGY = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner
 def main():
     env = StreamExecutionEnvironment.get_execution_environment()
     results = (
-        env.from_collection([("a", 1, 1), ("a", 9, 2), ("a", 5, 4), ("b", 3, 8), ("a", 30, 16)])
+        env.from_collection([("a", 1, 1), ("a", 5, 2), ("a", 9, 4), ("b", 3, 8), ("a", 30, 16)])
         .assign_timestamps_and_watermarks(STRATEGY)
         .key_by(lambda each: each[0])
         .window(EventTimeSessionWindows.with_gap(Time.milliseconds(5)))
