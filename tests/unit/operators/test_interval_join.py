@@ -158,7 +158,7 @@ def test_a_long_buffer_is_searched_in_order_and_its_index_follows_the_state() ->
 
 @pytest.mark.parametrize("outer", [False, True])
 def test_an_epoch_that_was_finished_and_then_undone_leaves_no_trace(outer: bool) -> None:
-    """The state is rolled back without a word to the operator, when another partition failed after this one was done."""
+    """State is rolled back without a word to the operator, when another partition failed after this one was done."""
     harness = joined(0, 100, left_outer=outer)
     harness.process_elements1([("k", time) for time in range(30)], list(range(30)))
     harness.process_element2(("k", "R"), 10)
