@@ -112,9 +112,11 @@ class SlicedWindowOperator(AlignedWindowOperator):
         try:
             for begin in self._within(start, slices):
                 for key, value in self._panes.peek(begin).items():
-                    own = value if value.__class__ in flat else protective_copy(value)
+                    cls = value.__class__
+                    if cls not in flat and (cls is not tuple or not flat.issuperset(map(type, value))):
+                        value = protective_copy(value)
                     so_far = merged.get(key)
-                    merged[key] = own if so_far is None else merge(so_far, own)
+                    merged[key] = value if so_far is None else merge(so_far, value)
         except Exception as error:
             raise self.user_error(error, FiredWindow(self._window(start), key)) from error
         return merged
