@@ -55,7 +55,7 @@ def main(settings: str) -> None:
     wanted = json.loads(settings)
     session = (
         SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
-        .config("spark.sql.shuffle.partitions", "2").getOrCreate()
+        .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1").getOrCreate()
     )  # fmt: skip
     session.sparkContext.setLogLevel("OFF")
     words = session.readStream.option("maxFilesPerTrigger", 1).text(wanted["conf"]["input"])

@@ -8,12 +8,12 @@ from tests.recovery.conftest import MakeRun
 from tests.recovery.runs import KILLED, Fault, assert_same
 from tests.recovery.streaming_driver import expected, write_input
 
-FILES, WORDS_PER_FILE = 12, 500
+FILES, WORDS_PER_FILE = 8, 500
 
 BEFORE_THE_MANIFEST = Fault("processed", 3, "driver")
 """Spark repeats batch 3, and it must be processed."""
-AFTER_THE_MANIFEST = Fault("manifest-written", 6, "driver")
-"""Between our manifest and Spark's own commit: Spark repeats batch 6, and it must not be processed again."""
+AFTER_THE_MANIFEST = Fault("manifest-written", 5, "driver")
+"""Between our manifest and Spark's own commit: Spark repeats batch 5, and it must not be processed again."""
 
 
 def test_driver_killed_between_manifest_and_sparks_commit(make_run: MakeRun, tmp_path: Path) -> None:
