@@ -94,9 +94,7 @@ class Operator(ABC):
         """Prepare for records; state may be read from here on. User functions' `open` is called here."""
 
     @abstractmethod
-    def process_batch(
-        self, values: list[Any], timestamps: list[int | None] | None, input_index: int = 0
-    ) -> None:
+    def process_batch(self, values: list[Any], timestamps: list[int | None] | None, input_index: int = 0) -> None:
         """Process records of one input, in order. The lists belong to the operator."""
 
     def process_watermark(self, watermark: int) -> None:
