@@ -97,11 +97,8 @@ class Slot:
 
     def abort(self) -> None:
         """The attempt under way is given up."""
-        if self._dirty and self._runner is not None:
-            try:
-                self._runner.abort_epoch()
-            finally:
-                self._roll_back()
+        if self._dirty:
+            self._undo()
 
     def close(self) -> None:
         """The job is over: close the user's functions."""
@@ -123,12 +120,17 @@ class Slot:
                 backend.commit_epoch()
             self.committed = base_epoch
         else:
-            self._roll_back()
+            self._undo()
         self.pending = None
 
-    def _roll_back(self) -> None:
+    def _undo(self) -> None:
+        """Back to the committed epoch: what operators keep beside their state, then the state."""
         self._dirty = False
-        if self._runner is not None:
+        if self._runner is None:
+            return
+        try:
+            self._runner.abort_epoch()
+        finally:
             for backend in self._runner.backends():
                 backend.rollback_epoch()
 

@@ -64,6 +64,7 @@ def start_gateway(java: str, confs: Mapping[str, str]) -> subprocess.Popen[bytes
         **os.environ,
         "SPARK_HOME": str(home),
         "SPARK_ENV_LOADED": "1",
+        "SPARK_SCALA_VERSION": "2.13",  # as load-spark-env.sh has it; executors of a local-cluster do not start without
         "SPARK_CONNECT_MODE": "0",
         "_PYSPARK_DRIVER_CONN_INFO_PATH": str(connection_file),
     }
