@@ -112,8 +112,8 @@ class MapState(State, Generic[K, V]):
         """Store `value` under `key`."""
 
     @abstractmethod
-    def put_all(self, dict_value: dict[K, V]) -> None:
-        """Store all entries of `dict_value`."""
+    def put_all(self, dict_value: dict[K, V] | Iterable[tuple[K, V]]) -> None:
+        """Store all entries of `dict_value`: a dict, or (key, value) pairs, which is what PyFlink itself can take."""
 
     @abstractmethod
     def remove(self, key: K) -> None:
@@ -204,8 +204,8 @@ class BroadcastState(ReadOnlyBroadcastState[K, V]):
         """Store `value` under `key`."""
 
     @abstractmethod
-    def put_all(self, dict_value: dict[K, V]) -> None:
-        """Store all entries of `dict_value`."""
+    def put_all(self, dict_value: dict[K, V] | Iterable[tuple[K, V]]) -> None:
+        """Store all entries of `dict_value`: a dict, or (key, value) pairs, which is what PyFlink itself can take."""
 
     @abstractmethod
     def remove(self, key: K) -> None:

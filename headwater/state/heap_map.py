@@ -42,8 +42,8 @@ class HeapMapState(HeapStore, MapState[Any, Any]):
             log[key] = entries.get(key, ABSENT)
         entries[key] = value
 
-    def put_all(self, dict_value: dict[Any, Any]) -> None:
-        for key, value in dict_value.items():
+    def put_all(self, dict_value: dict[Any, Any] | Iterable[tuple[Any, Any]]) -> None:
+        for key, value in dict(dict_value).items():
             self.put(key, value)
 
     def remove(self, key: Any) -> None:

@@ -216,8 +216,8 @@ class TtlMapState(MapState[Any, Any]):
     def put(self, key: Any, value: Any) -> None:
         self._inner.put(key, self._policy.stamp(value))
 
-    def put_all(self, dict_value: dict[Any, Any]) -> None:
-        for key, value in dict_value.items():
+    def put_all(self, dict_value: dict[Any, Any] | Iterable[tuple[Any, Any]]) -> None:
+        for key, value in dict(dict_value).items():
             self.put(key, value)
 
     def remove(self, key: Any) -> None:

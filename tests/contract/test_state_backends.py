@@ -158,6 +158,7 @@ def test_map_state(backend: KeyedStateBackend) -> None:
     state.put("a", 1)
     state["b"] = 2
     state.put_all({"c": 3})
+    state.put_all([("c", 3)])  # pairs: what PyFlink takes
     assert state["a"] == 1 and "b" in state and state.contains("c")
     assert dict(state.items()) == {"a": 1, "b": 2, "c": 3}
     assert sorted(state.keys()) == ["a", "b", "c"] == sorted(state)
