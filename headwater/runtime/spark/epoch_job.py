@@ -111,7 +111,7 @@ class SparkEngine:
         if self._context._jsc is None or self._context._jsc.sc().isStopped():
             return EngineLostError("the Spark context was stopped")
         text = str(error.java_exception.getMessage()) if isinstance(error, Py4JJavaError) else str(error)
-        reason = text.split("Driver stacktrace")[0].strip()[:4000]
+        reason = text.split("Driver stacktrace")[0].split("\n\tat ")[0].strip()[:4000]  # less the frames of Java
         # Python code that raised raises again; a worker, task or executor that died may live next time.
         fatal = HeadwaterError(f"Spark could not run the epoch: {reason}") if _python_raised(error, reason) else None
         return EpochAttemptError(reason, error=fatal)
