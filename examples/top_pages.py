@@ -9,12 +9,8 @@ together, and rank them.
 
 from headwater.common import Duration, Row, Time, Types, WatermarkStrategy
 from headwater.common.watermark_strategy import TimestampAssigner
-from headwater.datastream import (
-    AggregateFunction,
-    ProcessAllWindowFunction,
-    ProcessWindowFunction,
-    StreamExecutionEnvironment,
-)
+from headwater.datastream import AggregateFunction, ProcessWindowFunction, StreamExecutionEnvironment
+from headwater.datastream.functions import ProcessAllWindowFunction
 from headwater.datastream.window import TumblingEventTimeWindows
 
 MINUTE_MS = 60_000
