@@ -25,6 +25,7 @@ PAYMENTS = [
     Row("5678", 40_000, 12.00),  # an ordinary payment in between
     Row("5678", 50_000, 800.00),  # so no alert
     Row("9012", 60_000, 0.10),
+    Row("5678", 125_000, 30.00),  # with it event time passes 120 s, and the timer of 9012 fires
     Row("9012", 130_000, 600.00),  # no alert: the timer was faster
     Row("1234", 140_000, 0.99),
     Row("1234", 150_000, 999.00),  # alert

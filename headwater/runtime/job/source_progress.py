@@ -113,8 +113,11 @@ class SplitSourceProgress:
         share, extra = divmod(max(budget, 0), len(self._active))
         width = min(self.spec.parallelism, len(self._active))
         assigned: list[list[SplitAssignment]] = [[] for _ in range(width)]
+        # The remainder goes round: with a budget smaller than the number of splits none must starve.
+        first = self.next_epoch % len(self._active)
         for number, state in enumerate(self._active.values()):
-            assigned[number % width].append(self._assign(state, share + (1 if number < extra else 0)))
+            gets_extra = (number - first) % len(self._active) < extra
+            assigned[number % width].append(self._assign(state, share + int(gets_extra)))
         return [
             SourceTask(first_index + subtask, self.spec.id, subtask, tuple(splits))
             for subtask, splits in enumerate(assigned)

@@ -69,6 +69,16 @@ def test_a_budget_is_divided_over_splits_and_splits_over_tasks() -> None:
     assert budgets(tasks) == {"s0": 11, "s1": 11, "s2": 10, "s3": 10, "s4": 10}
 
 
+def test_a_budget_smaller_than_the_number_of_splits_starves_none() -> None:
+    progress = progress_of(Numbers(splits=3))
+    served: set[str] = set()
+    for epoch in range(3):
+        tasks = progress.plan(0, 1, NOW_MS, final=False)
+        served |= {each.split.split_id for task in tasks for each in task.splits if each.budget}
+        progress.apply([], epoch, "attempt")
+    assert served == {"s0", "s1", "s2"}
+
+
 def test_no_more_tasks_than_splits() -> None:
     assert len(progress_of(Numbers(1), parallelism=8).plan(0, 100, NOW_MS, final=False)) == 1
 
