@@ -13,7 +13,7 @@ from headwater.cli.run_arguments import parse_run_arguments
 from headwater.cli.usage import FAILURE, INTERRUPTED, USAGE_ERROR, UsageError
 from headwater.common.config_options import validate
 from headwater.common.configuration import Configuration
-from headwater.common.errors import ConfigurationError, HeadwaterError, UserCodeError
+from headwater.common.errors import ConfigurationError, HeadwaterError, UserCodeError, user_traceback
 from headwater.common.session_defaults import set_session_defaults
 from headwater.compat import pyflink_imports
 
@@ -58,6 +58,9 @@ def run_program(path: str, source: bytes, arguments: Sequence[str]) -> int:
         return FAILURE
     except HeadwaterError as error:
         print(f"headwater: {_where(error, path)}{error}", file=sys.stderr)
+        return FAILURE
+    except ImportError as error:
+        print(user_traceback(error).rstrip(), file=sys.stderr)  # the way through our finder explains nothing
         return FAILURE
     except Exception as error:
         print(_traceback(error), file=sys.stderr)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 from collections.abc import Mapping
@@ -81,6 +82,8 @@ def spark_context(settings: SparkSettings) -> SparkContext:
     }
     if settings.master.startswith("local-cluster"):
         os.environ.setdefault("SPARK_HOME", str(Path(sys.modules["pyspark"].__file__ or "").parent))
+    if logging.getLogger("py4j").level == logging.NOTSET:
+        logging.getLogger("py4j").setLevel(logging.WARNING)  # at INFO it tells of every connection
     context = _start(java, settings.master, confs)
     if not is_local(settings.master) and not settings.master.startswith("local-cluster"):
         package = Path(__file__).resolve().parents[2]

@@ -178,6 +178,7 @@ def test_what_is_missing_is_named_with_a_reason(run: Run) -> None:
     ended = run("from pyflink.table import TableEnvironment\n")
     assert ended.code == 1
     assert "ModuleNotFoundError: headwater does not have pyflink.table (not yet): " in ended.err
+    assert "pyflink_imports.py" not in ended.err
 
 
 def test_settings_reach_the_job(run: Run, failing: Callable[[BaseException], Refusing]) -> None:
