@@ -205,7 +205,7 @@ def _keyed_count(name: str, title: str, keys: int) -> Case:
     folder = "benchmarks.keyed_count"
     flink = {"keys": keys, "parallelism": PARALLELISM}
     # Nothing of a bundle is shared when no key repeats in it; a short run is enough to see that.
-    flink_records = 100_000 if many else 300_000
+    flink_records = 50_000 if many else 100_000
     return Case(
         name,
         title,
@@ -234,7 +234,7 @@ def _keyed_count(name: str, title: str, keys: int) -> Case:
                 Program(
                     f"{folder}.spark_transform",
                     {"keys": keys, "batch": 20_000 if many else 200_000, "batches": 4, "parallelism": PARALLELISM},
-                    timeout_s=150,
+                    timeout_s=100,
                 ),
                 quick=(("batch", 5_000), ("batches", 1)),
             ),
