@@ -80,7 +80,13 @@ def start(tmp_path: Path, program: str, *words: str) -> subprocess.Popen[str]:
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
+        preexec_fn=_listen_to_ctrl_c,
     )
+
+
+def _listen_to_ctrl_c() -> None:
+    """A test run that was started in the background ignores Ctrl-C, and its children would inherit that."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def test_modules_that_import_pyflink_work_in_workers_and_slots_and_metrics_come_back(tmp_path: Path) -> None:
@@ -139,14 +145,18 @@ env.add_source(slowly).filter(lambda x: x % 1000 == 0).print()
 env.execute()
 """
     process = start(tmp_path, program, "-D", "headwater.epoch.max-records=5000")
-    assert process.stdout is not None
-    os.set_blocking(process.stdout.fileno(), False)
-    deadline = time.monotonic() + 120
-    while not process.stdout.readline():  # the job runs once it prints
-        assert process.poll() is None and time.monotonic() < deadline
-        time.sleep(0.1)
-    os.kill(process.pid, signal.SIGINT)
-    os.set_blocking(process.stdout.fileno(), True)
-    _, err = process.communicate(timeout=60)
+    try:
+        assert process.stdout is not None
+        os.set_blocking(process.stdout.fileno(), False)
+        deadline = time.monotonic() + 120
+        while not process.stdout.readline():  # the job runs once it prints
+            assert process.poll() is None and time.monotonic() < deadline
+            time.sleep(0.1)
+        os.kill(process.pid, signal.SIGINT)
+        os.set_blocking(process.stdout.fileno(), True)
+        _, err = process.communicate(timeout=60)
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
     assert process.returncode == 130, err
     assert err.splitlines()[-1] == "headwater: interrupted"
