@@ -18,7 +18,7 @@ from headwater.runtime.spark.python_files import zip_package
 
 _LOG4J = Path(__file__).with_name("log4j2.properties")
 
-# Why each of these: docs/architecture.md, "Spark settings".
+# Why: docs/decisions/0003 (no retries) and 0005 (what an epoch costs).
 _DEFAULTS = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
