@@ -16,7 +16,7 @@ SNIPPETS = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), 
 
 
 def snippet(beginning: str) -> str:
-    return next(text for text in SNIPPETS if text.startswith(beginning))
+    return next(text for text in SNIPPETS if re.sub(r"\s+", "", text).startswith(re.sub(r"\s+", "", beginning)))
 
 
 def test_the_snippets() -> None:
