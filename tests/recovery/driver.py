@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from tests.recovery.job import build
-from tests.spark.harness import environment, epochs_of
+from tests.spark.harness import environment, epochs_of, progress
 
 
 def main(settings: str) -> None:
@@ -17,7 +17,7 @@ def main(settings: str) -> None:
     build(env, wanted["records"], wanted["output"])
     client = env.execute_async("recovery")
     client.get_job_execution_result().result()
-    print(json.dumps(client.progress()), flush=True)
+    print(json.dumps(progress(client)), flush=True)
 
 
 if __name__ == "__main__":
