@@ -37,6 +37,7 @@ def test_slots_workers_driver_and_an_executor_killed(make_run: MakeRun, unfailed
     run.assert_all_fired_in_mid_run()
     progress = run.progress()
     assert killed_at < progress["epoch"] - 1, "the executor was killed when the job was over"
-    assert progress["restarts"] >= 1 and progress["restored_slots"] >= 1, "nobody missed the executor"
+    # This driver met no other fault. Its restored slots tell nothing: it restored them all when it resumed.
+    assert progress["restarts"] >= 1, "nobody missed the executor"
     assert_same(run.lines(), unfailed_lines)
     assert not run.pending_files()
