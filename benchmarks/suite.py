@@ -214,8 +214,8 @@ def _keyed_count(name: str, title: str, keys: int) -> Case:
         (
             Contender(
                 HEADWATER,
-                Program(f"{folder}.headwater_job", {"keys": keys, "records": 16_000_000, "parallelism": PARALLELISM}),
-                repeats=3,
+                Program(f"{folder}.headwater_job", {"keys": keys, "records": 8_000_000, "parallelism": PARALLELISM}),
+                repeats=2,
                 quick=(("records", 400_000),),
                 peer=False,
             ),
@@ -234,7 +234,7 @@ def _keyed_count(name: str, title: str, keys: int) -> Case:
                 Program(
                     f"{folder}.spark_transform",
                     {"keys": keys, "batch": 20_000 if many else 200_000, "batches": 4, "parallelism": PARALLELISM},
-                    timeout_s=100,
+                    timeout_s=60,
                 ),
                 quick=(("batch", 5_000), ("batches", 1)),
             ),
@@ -259,7 +259,7 @@ def _keyed_count(name: str, title: str, keys: int) -> Case:
             Contender(
                 BARE_LOOP,
                 Program(f"{folder}.bare_loop", {"keys": keys, "records": 8_000_000}),
-                repeats=3,
+                repeats=2,
                 quick=(("records", 400_000),),
                 peer=False,
             ),
@@ -269,7 +269,7 @@ def _keyed_count(name: str, title: str, keys: int) -> Case:
 
 
 def _grep() -> Case:
-    ours = {"records": 40_000_000, "parallelism": PARALLELISM}
+    ours = {"records": 20_000_000, "parallelism": PARALLELISM}
     flink = {"records": 1_000_000, "parallelism": PARALLELISM}
     return Case(
         "grep",
@@ -280,14 +280,14 @@ def _grep() -> Case:
             Contender(
                 HEADWATER,
                 Program("benchmarks.grep.headwater_job", {**ours, "checkpointing": "true"}),
-                repeats=3,
+                repeats=2,
                 quick=(("records", 400_000),),
                 peer=False,
             ),
             Contender(
                 HEADWATER_OFF,
                 Program("benchmarks.grep.headwater_job", {**ours, "checkpointing": "false"}),
-                repeats=3,
+                repeats=2,
                 quick=(("records", 400_000),),
                 peer=False,
             ),
@@ -382,8 +382,8 @@ def _start() -> Case:
         "wall_s",
         "s, to the last line",
         (
-            Contender("one execute", Program("benchmarks.start.job", {"executions": 1}), repeats=3, peer=False),
-            Contender("two executes", Program("benchmarks.start.job", {"executions": 2}), repeats=3, peer=False),
+            Contender("one execute", Program("benchmarks.start.job", {"executions": 1}), repeats=2, peer=False),
+            Contender("two executes", Program("benchmarks.start.job", {"executions": 2}), repeats=2, peer=False),
         ),
         columns=(("first_execute_s", "s, first execute()"), ("second_execute_s", "s, last execute()")),
     )
