@@ -178,6 +178,15 @@ class Run:
         """The executors' JVMs, with a local-cluster master."""
         return [pid for pid, command in self._commands() if any("ExecutorBackend" in word for word in command)]
 
+    def slots_by_executor(self) -> dict[int, set[int]]:
+        """Which slots were started beneath which executor."""
+        found: dict[int, set[int]] = {executor: set() for executor in self.executors()}
+        for slot in self.slots():
+            for parent in psutil.Process(slot).parents():
+                if parent.pid in found:
+                    found[parent.pid].add(slot)
+        return found
+
     def _commands(self) -> list[tuple[int, list[str]]]:
         return [(process.pid, _command(process)) for process in self.processes()]
 

@@ -17,6 +17,7 @@ SLOTS_AND_WORKERS = [
 ]
 """Seven steps are an odd number: in the second round each step has the other victim."""
 
+SLOTS_OF_THE_JOB = 4
 DRIVER = Fault("manifest-written", 16, "driver")
 
 
@@ -28,16 +29,18 @@ def test_slots_workers_driver_and_an_executor_killed(make_run: MakeRun, unfailed
 
     driver = run.start()
     run.wait_for_epoch(DRIVER.epoch + 3)
-    victim = run.executors()[0]
+    victim, its_slots = next((pid, slots) for pid, slots in run.slots_by_executor().items() if slots)
     os.kill(victim, signal.SIGKILL)
     killed_at = run.epoch()
+    run.wait_until(lambda: not its_slots & set(run.slots()), "the slots of the executor to end with it", seconds=30)
     run.wait_for_end()
     assert driver.returncode == 0
 
     run.assert_all_fired_in_mid_run()
     progress = run.progress()
     assert killed_at < progress["epoch"] - 1, "the executor was killed when the job was over"
-    # This driver met no other fault. Its restored slots tell nothing: it restored them all when it resumed.
-    assert progress["restarts"] >= 1, "nobody missed the executor"
+    # Between two epochs no attempt fails, but the slots must be restored once more than when the driver resumed.
+    missed = progress["restarts"] >= 1 or progress["restored_slots"] > SLOTS_OF_THE_JOB
+    assert missed, "nobody missed the executor"
     assert_same(run.lines(), unfailed_lines)
     assert not run.pending_files()
