@@ -22,6 +22,7 @@ from headwater.state.key_groups import by_key_group
 from headwater.state.keyed_backend import KeyedStateBackend
 from headwater.state.panes import ElementPanes, FoldedPanes
 from headwater.state.section import EVENT_TIMERS, KEYED, PROCESSING_TIMERS, Section
+from headwater.state.timers import TimerQueue
 from headwater.state.ttl import TtlPolicy, TtlState, expiring
 
 _STORES: dict[str, Callable[[KeyScope], HeapStore]] = {
@@ -138,21 +139,37 @@ class HeapKeyedStateBackend(KeyedStateBackend):
             raise StateError(f"operator '{self.uid}': an epoch begins before the last one was committed or rolled back")
         self._in_epoch = True
 
-    def commit_epoch(self) -> None:
+    def commit_epoch(self, *, cut: bool = False) -> None:
         with self._boundary:
-            for registered in self._states.values():
-                registered.store.commit()
-            self.event_timers.commit()
-            self.processing_timers.commit()
+            for part in self._parts():
+                part.commit(cut=cut)
             self._in_epoch = False
+
+    def checkpoint_completed(self) -> None:
+        for part in self._parts():
+            part.checkpoint_completed()
+
+    def checkpoint_failed(self) -> None:
+        for part in self._parts():
+            part.checkpoint_failed()
+
+    def rewind(self) -> bool:
+        self.rollbacks += 1
+        with self._boundary:
+            for part in self._parts():
+                part.rewind()
+            self._in_epoch = False
+        return True
+
+    def _parts(self) -> list[HeapStore | TimerQueue]:
+        stores = [registered.store for registered in self._states.values()]
+        return [*stores, self.event_timers, self.processing_timers]
 
     def rollback_epoch(self) -> None:
         self.rollbacks += 1
         with self._boundary:
-            for registered in self._states.values():
-                registered.store.rollback()
-            self.event_timers.rollback()
-            self.processing_timers.rollback()
+            for part in self._parts():
+                part.rollback()
             self._in_epoch = False
 
     def delta_sections(self) -> list[Section]:
@@ -160,8 +177,9 @@ class HeapKeyedStateBackend(KeyedStateBackend):
         for name, registered in self._states.items():
             self._clean_up(registered)
             store = registered.store
-            for group, keys in self._by_key_group(store.keys_changed(), registered.layout).items():
-                entries = store.delta_entries(keys)
+            log = store.changes()
+            for group, keys in self._by_key_group(store.keys_changed(log), registered.layout).items():
+                entries = store.delta_entries(keys, log)
                 if any(entries):
                     sections.append(self._section(name, registered.layout, group, entries))
         sections += self.event_timers.delta_sections()

@@ -106,7 +106,13 @@ class HeapListState(HeapStore, ListState[Any]):
                 del table[key][before:]
             else:
                 table[key] = before
-        self.undo.clear()
+        self.undo, self._spanning = {}, None
+
+    def _merge(self, older: dict[Any, Any], newer: dict[Any, Any]) -> dict[Any, Any]:
+        merged = {**newer, **older}
+        for key in older.keys() & newer.keys():
+            merged[key] = older_length(older[key], newer[key])
+        return merged
 
     def committed(self, key: Any) -> Any:
         elements = self.table.get(key, ABSENT)
@@ -117,15 +123,15 @@ class HeapListState(HeapStore, ListState[Any]):
             return elements
         return elements[:before] if before.__class__ is int else before
 
-    def delta_entries(self, keys: Iterable[Any]) -> tuple[Any, ...]:
+    def delta_entries(self, keys: Iterable[Any], log: dict[Any, Any]) -> tuple[Any, ...]:
         """(keys, base lengths, elements after the base, deleted keys); base 0 replaces the list."""
-        table, undo = self.table, self.undo
+        table = self.table
         present: list[Any] = []
         bases: list[int] = []
         added: list[list[Any]] = []
         deleted: list[Any] = []
         for key in keys:
-            before = undo[key]
+            before = log[key]
             elements = table.get(key)
             if elements is None:
                 if before is not ABSENT:
@@ -165,3 +171,8 @@ class HeapListState(HeapStore, ListState[Any]):
             known[base:] = elements
         for key in deleted:
             self.table.pop(key, None)
+
+
+def older_length(older: Any, newer: Any) -> Any:
+    """What a list was before two changes, where the log of each has a length (int), a list, or ABSENT."""
+    return newer[:older] if older.__class__ is int and newer.__class__ is list else older

@@ -120,7 +120,18 @@ class HeapMapState(HeapStore, MapState[Any, Any]):
                 self.table[owner] = before
             else:
                 self.table.pop(owner, None)
-        self.undo.clear()
+        self.undo, self._spanning = {}, None
+
+    def _merge(self, older: dict[Any, Any], newer: dict[Any, Any]) -> dict[Any, Any]:
+        merged = {**newer, **older}
+        for owner in older.keys() & newer.keys():
+            first, second = older[owner], newer[owner]
+            if first.__class__ is dict:
+                # A map that was replaced later: the older log says what was there before that, entry by entry.
+                merged[owner] = (
+                    {**second, **first} if second.__class__ is dict else _Whole(_before(second.before, first))
+                )
+        return merged
 
     def committed(self, key: Any) -> Any:
         # dict.copy() runs without giving up the interpreter lock; then the log has at least the changes seen in it.
@@ -129,7 +140,7 @@ class HeapMapState(HeapStore, MapState[Any, Any]):
         before = entries if log is UNCHANGED else _before(entries, log.copy() if log.__class__ is dict else log)
         return before or ABSENT
 
-    def delta_entries(self, keys: Iterable[Any]) -> tuple[Any, ...]:
+    def delta_entries(self, keys: Iterable[Any], log: dict[Any, Any]) -> tuple[Any, ...]:
         """(keys, whole maps, keys changed in part, [map keys], [values], [removed map keys], deleted keys)"""
         replaced: list[Any] = []
         maps: list[dict[Any, Any]] = []
@@ -139,20 +150,20 @@ class HeapMapState(HeapStore, MapState[Any, Any]):
         removed_keys: list[list[Any]] = []
         deleted: list[Any] = []
         for owner in keys:
-            log = self.undo[owner]
+            change = log[owner]
             entries = self.table.get(owner)
             if entries is None:
-                if log.__class__ is dict or log.before:
+                if change.__class__ is dict or change.before:
                     deleted.append(owner)
-            elif log.__class__ is not dict:
+            elif change.__class__ is not dict:
                 replaced.append(owner)
                 maps.append(entries)
             else:
-                present = [key for key in log if key in entries]
+                present = [key for key in change if key in entries]
                 changed.append(owner)
                 changed_keys.append(present)
                 changed_values.append([entries[key] for key in present])
-                removed_keys.append([key for key, before in log.items() if before is not ABSENT and key not in entries])
+                removed_keys.append([key for key, old in change.items() if old is not ABSENT and key not in entries])
         return replaced, maps, changed, changed_keys, changed_values, removed_keys, deleted
 
     def full_entries(self, keys: Iterable[Any], keep: Keep | None) -> tuple[Any, ...]:

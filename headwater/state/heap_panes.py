@@ -12,6 +12,7 @@ from typing import Any
 
 from headwater.common.errors import StateError
 from headwater.state.copying import ATOMIC, protective_copy
+from headwater.state.heap_list import older_length
 from headwater.state.heap_store import ABSENT, UNCHANGED, HeapStore, Keep
 from headwater.state.panes import ElementPanes, FoldedPanes, Panes
 
@@ -65,12 +66,26 @@ class _HeapPanes(HeapStore, Panes):
     def keys_stored(self) -> Collection[Any]:
         return [(key, namespace) for namespace, pane in self.table.items() for key in pane]
 
-    def keys_changed(self) -> Collection[Any]:
+    def keys_changed(self, log: dict[Any, Any]) -> Collection[Any]:
         changed: list[Any] = []
-        for namespace, log in self.undo.items():
-            keys = self.table.get(namespace, {}) if log is ABSENT else log
+        for namespace, entries in log.items():
+            keys = self.table.get(namespace, {}) if entries is ABSENT else entries
             changed += [(key, namespace) for key in keys]
         return changed
+
+    def _merge(self, older: dict[Any, Any], newer: dict[Any, Any]) -> dict[Any, Any]:
+        merged = {**newer, **older}
+        for namespace in older.keys() & newer.keys():
+            first, second = older[namespace], newer[namespace]
+            if first is ABSENT:
+                continue
+            if second is ABSENT:  # gone with the older changes and made anew: all that is there now was not before
+                second = dict.fromkeys(self.table.get(namespace, ()), ABSENT)
+            merged[namespace] = self._merge_entries(first, second)
+        return merged
+
+    def _merge_entries(self, older: dict[Any, Any], newer: dict[Any, Any]) -> dict[Any, Any]:
+        return {**newer, **older}
 
     def rollback(self) -> None:
         table = self.table
@@ -86,7 +101,7 @@ class _HeapPanes(HeapStore, Panes):
                     pane[key] = self._restored(pane, key, before)
             if not pane:
                 del table[namespace]
-        self.undo.clear()
+        self.undo, self._spanning = {}, None
 
     def committed(self, key: Any) -> Any:
         user_key, namespace = key
@@ -178,16 +193,16 @@ class HeapFoldedPanes(_HeapPanes, FoldedPanes):
     def _log_before_change(self, log: dict[Any, Any], key: Any, pane: dict[Any, Any]) -> None:
         log.setdefault(key, pane[key])
 
-    def delta_entries(self, keys: Iterable[Any]) -> tuple[Any, ...]:
+    def delta_entries(self, keys: Iterable[Any], log: dict[Any, Any]) -> tuple[Any, ...]:
         """(keys, namespaces, values, deleted keys, deleted namespaces)"""
         present: list[Any] = []
         deleted: list[Any] = []
-        table, undo = self.table, self.undo
+        table = self.table
         for pair in keys:
             key, namespace = pair
             if key in table.get(namespace, ()):
                 present.append(pair)
-            elif undo[namespace][key] is not ABSENT:
+            elif log[namespace][key] is not ABSENT:
                 deleted.append(pair)
         return (*self.full_entries(present, None)[:3], *_columns(deleted))
 
@@ -245,21 +260,27 @@ class HeapElementPanes(_HeapPanes, ElementPanes):
     def _restored(self, pane: Mapping[Any, Any], key: Any, before: Any) -> Any:
         return pane[key][:before] if before.__class__ is int else before
 
+    def _merge_entries(self, older: dict[Any, Any], newer: dict[Any, Any]) -> dict[Any, Any]:
+        merged = {**newer, **older}
+        for key in older.keys() & newer.keys():
+            merged[key] = older_length(older[key], newer[key])
+        return merged
+
     def _copy_for_query(self, value: Any) -> Any:
         return value if value is ABSENT else value[:]
 
-    def delta_entries(self, keys: Iterable[Any]) -> tuple[Any, ...]:
+    def delta_entries(self, keys: Iterable[Any], log: dict[Any, Any]) -> tuple[Any, ...]:
         """(keys, namespaces, base lengths, elements after the base, deleted keys, deleted namespaces)"""
         present: list[Any] = []
         bases: list[int] = []
         added: list[list[Any]] = []
         deleted: list[Any] = []
-        table, undo = self.table, self.undo
+        table = self.table
         for pair in keys:
             key, namespace = pair
             elements = table.get(namespace, {}).get(key)
-            log = undo[namespace]
-            before = ABSENT if log is ABSENT else log[key]
+            pane_log = log[namespace]
+            before = ABSENT if pane_log is ABSENT else pane_log[key]
             if elements is not None:
                 base = before if before.__class__ is int else 0
                 present.append(pair)

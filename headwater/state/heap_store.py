@@ -1,7 +1,9 @@
 """What the heap tables of all shapes have in common: a table, an undo log, and their life in an epoch.
 
 The undo log holds, for each entry that the epoch changed, what was there before. It serves three purposes: its keys are
-what the delta must contain, it rolls a failed attempt back, and it answers queries with the last committed value.
+what the delta must contain, it rolls a failed attempt back, and it answers queries with the last committed value. When
+an epoch is committed its log is not thrown away but added to that of the changes since the last checkpoint, so that
+state can go back to that checkpoint too, and a checkpoint's delta can span many epochs.
 The processing thread always writes the undo log first and the table second; a reader reads the table first and the undo
 log second. So a reader in another thread, without a lock, never takes a new value for a committed one.
 """
@@ -41,12 +43,18 @@ Keep = Callable[[Any], bool]
 class HeapStore(ABC):
     """One table {key: ...} of one state. Subclasses add the shape and are at the same time the user's state object."""
 
-    __slots__ = ("_scope", "table", "undo")
+    __slots__ = ("_in_flight", "_scope", "_since", "_spanning", "table", "undo")
 
     def __init__(self, scope: KeyScope) -> None:
         self._scope = scope
         self.table: dict[Any, Any] = {}
         self.undo: dict[Any, Any] = {}
+        self._since: dict[Any, Any] = {}
+        """The log of the committed epochs after the last checkpoint, complete or in flight."""
+        self._in_flight: dict[Any, Any] = {}
+        """The log of what the checkpoint in flight contains."""
+        self._spanning: dict[Any, Any] | None = None
+        """`changes()`, kept from the delta to the commit that follows it."""
 
     @abstractmethod
     def clear(self) -> None:
@@ -56,26 +64,58 @@ class HeapStore(ABC):
         """The keys that have an entry."""
         return self.table
 
-    def keys_changed(self) -> Collection[Any]:
-        """The keys whose entry may differ from the last commit."""
-        return self.undo
+    def changes(self) -> dict[Any, Any]:
+        """The log of all changes since the last checkpoint, those of the epoch under way included."""
+        if not self._since:
+            return self.undo
+        if self._spanning is None:
+            self._spanning = self._merge(self._since, self.undo)
+        return self._spanning
 
-    def commit(self) -> None:
-        """What the epoch changed is final."""
-        # Cleared in place, not replaced: the state objects' methods are the hot path and hold on to both dicts.
-        self.undo.clear()
+    def keys_changed(self, log: dict[Any, Any]) -> Collection[Any]:
+        """The keys that `log` is about."""
+        return log
+
+    def commit(self, *, cut: bool = False) -> None:
+        """What the epoch changed is final. With `cut` a checkpoint is in flight that ends with this epoch."""
+        changes = self.changes()
+        self.undo, self._spanning = {}, None
+        if cut:
+            self._in_flight, self._since = changes, {}
+        else:
+            self._since = changes
+
+    def checkpoint_completed(self) -> None:
+        """The checkpoint in flight is durable: state never goes back behind it."""
+        self._in_flight = {}
+
+    def checkpoint_failed(self) -> None:
+        """The next checkpoint contains what the one in flight would have. Not during an epoch."""
+        self._since, self._in_flight = self._merge(self._in_flight, self._since), {}
+
+    def rewind(self) -> None:
+        """Take back all changes since the last durable checkpoint."""
+        self.rollback()
+        for log in (self._since, self._in_flight):
+            self.undo = log
+            self.rollback()
+        self._since, self._in_flight = {}, {}
+
+    def _merge(self, older: dict[Any, Any], newer: dict[Any, Any]) -> dict[Any, Any]:
+        """One log of the changes in both: what was there before the older ones counts."""
+        return {**newer, **older}
 
     @abstractmethod
     def rollback(self) -> None:
-        """Take back what changed since the last commit."""
+        """Take back what is in the undo log, and leave it empty."""
 
     @abstractmethod
     def committed(self, key: Any) -> Any:
         """What the last commit left for `key`, or ABSENT. May be called from another thread. Must not be changed."""
 
     @abstractmethod
-    def delta_entries(self, keys: Iterable[Any]) -> tuple[Any, ...]:
-        """Encodable changes of `keys`, which are keys of the undo log."""
+    def delta_entries(self, keys: Iterable[Any], log: dict[Any, Any]) -> tuple[Any, ...]:
+        """Encodable changes of `keys`, which are some of `keys_changed(log)`."""
 
     @abstractmethod
     def full_entries(self, keys: Iterable[Any], keep: Keep | None) -> tuple[Any, ...]:

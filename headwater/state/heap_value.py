@@ -54,22 +54,22 @@ class HeapValueState(HeapStore, ValueState[Any]):
                 table.pop(key, None)
             else:
                 table[key] = before
-        self.undo.clear()
+        self.undo, self._spanning = {}, None
 
     def committed(self, key: Any) -> Any:
         value = self.table.get(key, ABSENT)
         before = self.undo.get(key, UNCHANGED)
         return value if before is UNCHANGED else before
 
-    def delta_entries(self, keys: Iterable[Any]) -> tuple[Any, ...]:
+    def delta_entries(self, keys: Iterable[Any], log: dict[Any, Any]) -> tuple[Any, ...]:
         """(keys, values, deleted keys)"""
-        table, undo = self.table, self.undo
+        table = self.table
         present: list[Any] = []
         deleted: list[Any] = []
         for key in keys:
             if key in table:
                 present.append(key)
-            elif undo[key] is not ABSENT:
+            elif log[key] is not ABSENT:
                 deleted.append(key)
         return present, [table[key] for key in present], deleted
 

@@ -2,10 +2,11 @@
 
     begin_epoch()
       current_key = ...; states are read and changed; timers are registered and fire
-    delta_sections()          what the epoch changed, to be persisted
-    commit_epoch()            or rollback_epoch(): as if the epoch had not been
+    delta_sections()          where a checkpoint ends: what changed since the last one, to be persisted
+    commit_epoch(cut=...)     or rollback_epoch(): as if the epoch had not been
+    checkpoint_completed()    or checkpoint_failed(): later, once it is known what became of the checkpoint
 
-All calls come from the processing thread, except `committed_value`.
+A checkpoint may span many epochs, and epochs go on while one is in flight; there is at most one. All calls come from the processing thread, except `committed_value`.
 """
 
 from __future__ import annotations
@@ -104,8 +105,23 @@ class KeyedStateBackend(ABC):
         """An epoch begins. What was changed since the last commit, outside any epoch, belongs to it."""
 
     @abstractmethod
-    def commit_epoch(self) -> None:
-        """What the epoch changed is final: its manifest is durable."""
+    def commit_epoch(self, *, cut: bool = False) -> None:
+        """What the epoch changed is final, unless the whole job goes back to a checkpoint.
+
+        With `cut` the epoch is the last one of a checkpoint that is now in flight.
+        """
+
+    @abstractmethod
+    def checkpoint_completed(self) -> None:
+        """The checkpoint in flight is durable. Between epochs."""
+
+    @abstractmethod
+    def checkpoint_failed(self) -> None:
+        """There will be no such checkpoint: the next delta contains its changes too. Between epochs."""
+
+    @abstractmethod
+    def rewind(self) -> bool:
+        """Go back to the last durable checkpoint (or to what was loaded); False if that cannot be done in memory."""
 
     @abstractmethod
     def rollback_epoch(self) -> None:
@@ -113,7 +129,7 @@ class KeyedStateBackend(ABC):
 
     @abstractmethod
     def delta_sections(self) -> list[Section]:
-        """What changed since the last commit. Called once per epoch, after its last change.
+        """What changed since the last checkpoint. Called once, after the last change of an epoch, if one is cut there.
 
         Cleans up a few expired entries first, which are then part of the changes.
         """
@@ -131,7 +147,7 @@ class KeyedStateBackend(ABC):
 
     @abstractmethod
     def committed_value(self, state_name: str, key: Any, namespace: Any = None) -> Any:
-        """What the last commit says: a value, list or dict, an aggregate's result; None if there is nothing.
+        """What the last committed epoch left: a value, list or dict, an aggregate's result; None if there is nothing.
 
         May be called from another thread, also while an epoch is under way. The result must not be changed.
         """

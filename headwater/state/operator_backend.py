@@ -39,7 +39,8 @@ class OperatorStateBackend:
         self.uid = uid
         self._scope = _SingleScope()
         self._stores: dict[str, tuple[str, _Store]] = {}  # {name: (kind of section, store)}
-        self._changed_before_epoch: set[str] = set()
+        self._opened_dirty = False
+        """Something changed outside epochs since the last checkpoint: going back to it takes new functions."""
 
     def get_list_state(self, state_descriptor: ListStateDescriptor) -> ListState[Any]:
         """The list state of that name. The same object for the same name."""
@@ -62,16 +63,32 @@ class OperatorStateBackend:
 
     def begin_epoch(self) -> None:
         """An epoch begins. What was changed since the last commit stays changed, and is part of the next delta."""
-        for name, (_, store) in self._stores.items():
+        for _, store in self._stores.values():
             if store.undo:
                 store.commit()
-                self._changed_before_epoch.add(name)
+                self._opened_dirty = True
 
-    def commit_epoch(self) -> None:
-        """What the epoch changed is final."""
+    def commit_epoch(self, *, cut: bool = False) -> None:
+        """What the epoch changed is final; with `cut` it ends a checkpoint that is now in flight."""
         for _, store in self._stores.values():
-            store.commit()
-        self._changed_before_epoch.clear()
+            store.commit(cut=cut)
+
+    def checkpoint_completed(self) -> None:
+        """The checkpoint in flight is durable."""
+        self._opened_dirty = False
+        for _, store in self._stores.values():
+            store.checkpoint_completed()
+
+    def checkpoint_failed(self) -> None:
+        """The next delta contains the changes of the checkpoint in flight too."""
+        for _, store in self._stores.values():
+            store.checkpoint_failed()
+
+    def rewind(self) -> bool:
+        """Go back to the last durable checkpoint; False if what `open` did would be undone, which is not repeated."""
+        for _, store in self._stores.values():
+            store.rewind()
+        return not self._opened_dirty
 
     def rollback_epoch(self) -> None:
         """Take back what changed since the epoch began."""
@@ -79,14 +96,10 @@ class OperatorStateBackend:
             store.rollback()
 
     def delta_sections(self) -> list[Section]:
-        """What changed since the last commit."""
+        """What changed since the last checkpoint."""
         sections: list[Section] = []
         for name, (kind, store) in self._stores.items():
-            if name in self._changed_before_epoch:
-                whole = store.full_entries(store.table, None)
-                # The last column of every shape names the keys that are gone.
-                sections.append(self._section(name, kind, whole if any(whole) else (*whole[:-1], [_KEY])))
-            elif store.undo and any(entries := store.delta_entries(store.undo)):
+            if (log := store.changes()) and any(entries := store.delta_entries(log, log)):
                 sections.append(self._section(name, kind, entries))
         return sections
 

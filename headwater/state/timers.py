@@ -28,9 +28,12 @@ _NAME = "timers"
 
 
 class TimerQueue:
-    """Registered timers with an undo log per epoch. Used from the processing thread only."""
+    """Registered timers with an undo log per epoch, as `HeapStore` has. Used from the processing thread only."""
 
-    __slots__ = ("_heap", "_kind", "_live", "_max_parallelism", "_next_order", "_order_at_commit", "_uid", "_undo")
+    __slots__ = (
+        "_heap", "_in_flight", "_kind", "_live", "_max_parallelism", "_next_order", "_order_at_commit", "_since",
+        "_uid", "_undo",
+    )  # fmt: skip
 
     def __init__(self, uid: str, kind: str, max_parallelism: int) -> None:
         self._uid = uid
@@ -39,6 +42,8 @@ class TimerQueue:
         self._live: dict[Timer, int] = {}  # {timer: order}
         self._heap: list[tuple[int, int, Timer]] = []  # may hold timers that are deleted: order differs from _live
         self._undo: dict[Timer, int] = {}  # {timer changed in this epoch: order before, or _ABSENT}
+        self._since: dict[Timer, int] = {}  # the same for the committed epochs after the last checkpoint
+        self._in_flight: dict[Timer, int] = {}  # the same for the checkpoint in flight
         self._next_order = _STEP
         self._order_at_commit = _STEP
 
@@ -99,29 +104,55 @@ class TimerQueue:
         """All timers in the order they would fire. For tests and tools."""
         return [timer for _, _, timer in sorted(self._entries(), key=lambda entry: entry[:2])]
 
-    def commit(self) -> None:
-        """What the epoch changed is final."""
-        self._undo.clear()
+    def commit(self, *, cut: bool = False) -> None:
+        """What the epoch changed is final. With `cut` a checkpoint is in flight that ends with this epoch."""
+        changes = self._changes()
+        self._since, self._undo = changes, {}
+        if cut:
+            self._in_flight, self._since = changes, {}
         self._order_at_commit = self._next_order
+
+    def checkpoint_completed(self) -> None:
+        """The checkpoint in flight is durable."""
+        self._in_flight = {}
+
+    def checkpoint_failed(self) -> None:
+        """The next checkpoint contains what the one in flight would have."""
+        self._since, self._in_flight = {**self._since, **self._in_flight}, {}
 
     def rollback(self) -> None:
         """Take back what changed since the last commit."""
-        if not self._undo:
+        if self._undo:
+            self._take_back(self._undo)
+            self._undo = {}
+            self._next_order = self._order_at_commit
+
+    def rewind(self) -> None:
+        """Take back what changed since the last durable checkpoint."""
+        self._take_back(self._changes())
+        self._take_back(self._in_flight)
+        self._undo, self._since, self._in_flight = {}, {}, {}
+        # Orders need not go back: those of the timers that are left are older than any new one.
+        self._order_at_commit = self._next_order
+
+    def _changes(self) -> dict[Timer, int]:
+        return {**self._undo, **self._since} if self._since else self._undo
+
+    def _take_back(self, log: dict[Timer, int]) -> None:
+        if not log:
             return
-        for timer, order in self._undo.items():
+        for timer, order in log.items():
             if order == _ABSENT:
                 self._live.pop(timer, None)
             else:
                 self._live[timer] = order
-        self._undo.clear()
-        self._next_order = self._order_at_commit
         self._rebuild_heap()
 
     def delta_sections(self) -> list[Section]:
-        """What changed since the last commit. A timer that came and went within the epoch leaves no trace."""
+        """What changed since the last checkpoint. A timer that came and went since then leaves no trace."""
         live = self._live
         changed: list[tuple[Timer, int]] = []
-        for timer, before in self._undo.items():
+        for timer, before in self._changes().items():
             order = live.get(timer, _ABSENT)
             if order != before:
                 changed.append((timer, order))

@@ -118,7 +118,8 @@ class OperatorHarness:
         if self._keyed_backend is not None:
             sections += self._keyed_backend.full_sections()
         for backend in self._backends():
-            backend.commit_epoch()
+            backend.commit_epoch(cut=True)
+            backend.checkpoint_completed()
         taken = OperatorSnapshot(self.context.epoch, self.context.watermark, tuple(sections), committables)
         self._watermark_at_commit = self.context.watermark
         self._committed_steps = len(self._output.steps)

@@ -260,7 +260,8 @@ def test_a_change_in_place_is_a_change(make_backend: MakeBackend, stored: Any, c
     elements.add(copy.deepcopy(stored))
     entries.put("m", copy.deepcopy(stored))
     chain = backend.delta_sections()
-    backend.commit_epoch()
+    backend.commit_epoch(cut=True)
+    backend.checkpoint_completed()
     changed = copy.deepcopy(stored)
     change(changed)
 
@@ -283,7 +284,8 @@ def test_a_change_in_place_is_a_change(make_backend: MakeBackend, stored: Any, c
 
     change_all()
     chain += backend.delta_sections()
-    backend.commit_epoch()
+    backend.commit_epoch(cut=True)
+    backend.checkpoint_completed()
     assert committed() == [changed] * 3
     other = restore(make_backend, chain)
     other.current_key = "k"
@@ -300,7 +302,8 @@ def test_reading_what_cannot_change_is_no_change(backend: KeyedStateBackend) -> 
     value.update((1, "a"))
     elements.add(1)
     entries.put("a", (1, 2))
-    backend.commit_epoch()
+    backend.commit_epoch(cut=True)
+    backend.checkpoint_completed()
     value.value(), elements.get(), entries.items(), entries.get("a")
     assert backend.delta_sections() == []
 
@@ -312,7 +315,8 @@ def test_a_delta_has_only_what_changed(backend: KeyedStateBackend) -> None:
     for key in range(1_000):
         backend.current_key = key
         value.update(key)
-    backend.commit_epoch()
+    backend.commit_epoch(cut=True)
+    backend.checkpoint_completed()
     backend.current_key = "k"
     elements.add(1)
     entries.put(5, 6)
@@ -335,7 +339,8 @@ def test_what_came_and_went_within_an_epoch_leaves_no_delta(backend: KeyedStateB
 def test_a_map_that_was_changed_then_cleared_comes_back_whole(backend: KeyedStateBackend) -> None:
     state = backend.get_state(MAP)
     state.put_all({"a": 1, "b": 2, "c": 3})
-    backend.commit_epoch()
+    backend.commit_epoch(cut=True)
+    backend.checkpoint_completed()
     state.put("a", 10)
     state.remove("b")
     state.clear()
@@ -358,7 +363,8 @@ def test_a_replayed_epoch_gives_the_same_delta(backend: KeyedStateBackend) -> No
         return backend.delta_sections()
 
     epoch(0)
-    backend.commit_epoch()
+    backend.commit_epoch(cut=True)
+    backend.checkpoint_completed()
     first = epoch(2)
     backend.rollback_epoch()
     assert epoch(2) == first
@@ -380,7 +386,8 @@ def test_removals_are_in_the_delta(backend: KeyedStateBackend, make_backend: Mak
         backend.event_timers.register(timer, "k")
         backend.processing_timers.register(timer, "k")
     chain = backend.delta_sections()
-    backend.commit_epoch()
+    backend.commit_epoch(cut=True)
+    backend.checkpoint_completed()
     backend.current_key = "removed"
     for state in states.values():
         state.clear()
@@ -389,7 +396,8 @@ def test_removals_are_in_the_delta(backend: KeyedStateBackend, make_backend: Mak
     backend.event_timers.delete(1, "k")
     assert list(backend.processing_timers.pop_due(1)) == [(1, "k", None)]
     chain += backend.delta_sections()
-    backend.commit_epoch()
+    backend.commit_epoch(cut=True)
+    backend.checkpoint_completed()
     for sections in (chain, list(backend.full_sections())):
         other = restore(make_backend, sections)
         assert {name: other.keys(name) for name in states} == {name: ["stays"] for name in states}
@@ -401,7 +409,8 @@ def test_timers_of_both_kinds_are_rolled_back(backend: KeyedStateBackend) -> Non
     queues = (backend.event_timers, backend.processing_timers)
     for queue in queues:
         queue.register(1, "a")
-    backend.commit_epoch()
+    backend.commit_epoch(cut=True)
+    backend.checkpoint_completed()
     for queue in queues:
         list(queue.pop_due(1))
         queue.register(2, "b")
@@ -416,7 +425,8 @@ def test_queries_from_another_thread_see_only_committed_values(backend: KeyedSta
     value.update(0)
     elements.update([0])
     entries.put("a", 0)
-    backend.commit_epoch()
+    backend.commit_epoch(cut=True)
+    backend.checkpoint_completed()
     seen: list[int] = []
     stop = threading.Event()
 
@@ -442,7 +452,8 @@ def test_queries_from_another_thread_see_only_committed_values(backend: KeyedSta
             elements.update([2 * epoch])
             entries.clear()
             entries.put("a", 2 * epoch)
-            backend.commit_epoch()
+            backend.commit_epoch(cut=True)
+            backend.checkpoint_completed()
     finally:
         stop.set()
         thread.join()
@@ -464,7 +475,8 @@ def test_namespaced_state(backend: KeyedStateBackend, make_backend: MakeBackend)
         backend.current_key, backend.current_namespace = key, window
         state.add(number)
     assert state.get() == 5
-    backend.commit_epoch()
+    backend.commit_epoch(cut=True)
+    backend.checkpoint_completed()
     other = restore(make_backend, backend.full_sections())
     assert other.committed_value("sums", "a", (0, 10)) == 5
     assert other.committed_value("sums", "a", (10, 20)) == 2
@@ -521,7 +533,8 @@ def test_a_section_that_is_not_ours_is_refused(backend: KeyedStateBackend, make_
 def test_a_hole_in_the_chain_is_noticed(backend: KeyedStateBackend, make_backend: MakeBackend) -> None:
     state = backend.get_state(LIST)
     state.add_all([1, 2])
-    backend.commit_epoch()
+    backend.commit_epoch(cut=True)
+    backend.checkpoint_completed()
     state.add(3)
     with pytest.raises(StateError, match="an earlier snapshot of the chain is missing"):
         restore(make_backend, backend.delta_sections())
@@ -675,7 +688,8 @@ class BackendMachine(RuleBasedStateMachine):
     @rule()
     def commit(self) -> None:
         self.chain += self.backend.delta_sections()
-        self.backend.commit_epoch()
+        self.backend.commit_epoch(cut=True)
+        self.backend.checkpoint_completed()
         self.committed = copy.deepcopy((self.model, self.timers))
         self.backend.begin_epoch()
 

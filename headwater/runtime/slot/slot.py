@@ -117,7 +117,8 @@ class Slot:
             return
         if self.pending == base_epoch and self._runner is not None:
             for backend in self._runner.backends():
-                backend.commit_epoch()
+                backend.commit_epoch(cut=True)
+                backend.checkpoint_completed()
             self.committed = base_epoch
         else:
             self._undo()

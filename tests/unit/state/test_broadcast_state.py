@@ -74,7 +74,8 @@ def test_epochs_deltas_and_roll_back() -> None:
         state.put(epoch, {"limit": epoch})
         state.remove(epoch - 2)
         chain += backend.delta_sections()
-        backend.commit_epoch()
+        backend.commit_epoch(cut=True)
+        backend.checkpoint_completed()
     backend.begin_epoch()
     state.clear()
     state.put("lost", 1)
@@ -91,13 +92,15 @@ def test_a_value_changed_in_place_is_part_of_the_delta_but_reading_is_not() -> N
     state = backend.get_broadcast_state(RULES)
     state.put("a", {"limit": 1})
     chain = backend.delta_sections()
-    backend.commit_epoch()
+    backend.commit_epoch(cut=True)
+    backend.checkpoint_completed()
     backend.begin_epoch()
     assert backend.get_read_only_broadcast_state(RULES).get("a") == {"limit": 1}
     assert backend.delta_sections() == []
     state["a"]["limit"] = 2  # type: ignore[index]
     chain += backend.delta_sections()
-    backend.commit_epoch()
+    backend.commit_epoch(cut=True)
+    backend.checkpoint_completed()
     assert entries(restored(chain)) == {"a": {"limit": 2}}
 
 
@@ -110,7 +113,8 @@ def test_what_was_put_before_the_first_epoch_outlives_its_roll_back() -> None:
     backend.rollback_epoch()
     backend.begin_epoch()
     sections = backend.delta_sections()
-    backend.commit_epoch()
+    backend.commit_epoch(cut=True)
+    backend.checkpoint_completed()
     assert entries(restored(sections)) == {"default": 1}
 
 
@@ -149,7 +153,8 @@ def test_chains_of_several_partitions_give_the_same_as_one(epochs: list[list[tup
                 chain[:] = backend.full_sections()
             else:
                 chain += backend.delta_sections()
-            backend.commit_epoch()
+            backend.commit_epoch(cut=True)
+            backend.checkpoint_completed()
     assert entries(restored(*chains)) == model
 
 

@@ -75,7 +75,8 @@ def add(panes: Any, keys: str, namespace: int, values: list[Any]) -> None:
 def test_a_value_that_changes_in_place_is_restored() -> None:
     state, panes = folded()
     panes.reduce("a", [0], [[1]], operator.iadd)
-    state.commit_epoch()
+    state.commit_epoch(cut=True)
+    state.checkpoint_completed()
     panes.reduce("a", [0], [[2]], operator.iadd)
     assert contents(panes) == {0: {"a": [1, 2]}}
     assert state.committed_value(NAME, "a", 0) == [1]
@@ -87,7 +88,8 @@ def test_a_value_that_changes_in_place_is_restored() -> None:
 def test_who_takes_a_value_may_change_it(make) -> None:
     state, panes = make()
     add(panes, "a", 0, [[1]])
-    state.commit_epoch()
+    state.commit_epoch(cut=True)
+    state.checkpoint_completed()
     (value,) = panes.take(0)[1]
     value.append(99)
     if make is elements:
@@ -99,7 +101,8 @@ def test_who_takes_a_value_may_change_it(make) -> None:
 def test_who_takes_elements_may_change_those_that_were_there_before() -> None:
     state, panes = elements()
     add(panes, "a", 0, [[1]])
-    state.commit_epoch()
+    state.commit_epoch(cut=True)
+    state.checkpoint_completed()
     add(panes, "a", 0, [[2]])
     (taken,) = panes.take(0)[1]
     taken[0].append(99)
@@ -110,7 +113,8 @@ def test_who_takes_elements_may_change_those_that_were_there_before() -> None:
 def test_appending_writes_only_what_was_appended() -> None:
     state, panes = elements()
     add(panes, "a" * 2000, 0, list(range(2000)))
-    state.commit_epoch()
+    state.commit_epoch(cut=True)
+    state.checkpoint_completed()
     add(panes, "a", 0, [7])
     (section,) = state.delta_sections()
     assert len(section.payload) < 300
@@ -126,7 +130,8 @@ def test_a_pane_that_came_and_went_leaves_no_trace() -> None:
 def test_a_delta_without_what_it_adds_to_is_refused() -> None:
     state, panes = elements()
     add(panes, "a", 0, [1])
-    state.commit_epoch()
+    state.commit_epoch(cut=True)
+    state.checkpoint_completed()
     add(panes, "a", 0, [2])
     other = backend()
     other.get_element_panes(NAME)
@@ -146,7 +151,8 @@ def test_all_of_a_key_can_be_cleared(make) -> None:
     state, panes = make()
     add(panes, "ab", 0, [1, 2])
     add(panes, "a", 10, [3])
-    state.commit_epoch()
+    state.commit_epoch(cut=True)
+    state.checkpoint_completed()
     before = contents(panes)
     state.current_key = "a"
     state.clear_current_key()
@@ -190,7 +196,8 @@ def test_epochs_and_snapshots(in_lists: bool, script: list[tuple[Any, ...]]) -> 
     for change in script:
         if change[0] == "commit":
             chain += state.delta_sections()
-            state.commit_epoch()
+            state.commit_epoch(cut=True)
+            state.checkpoint_completed()
             committed = copied(model)
         elif change[0] == "rollback":
             state.rollback_epoch()

@@ -27,7 +27,8 @@ def test_epochs_deltas_and_restore() -> None:
         backend.begin_epoch()
         state.add(epoch)
         chain += backend.delta_sections()
-        backend.commit_epoch()
+        backend.commit_epoch(cut=True)
+        backend.checkpoint_completed()
     backend.begin_epoch()
     state.update(["lost"])
     assert backend.committed_list("offsets") == [0, 1, 2]
@@ -43,10 +44,12 @@ def test_clearing_is_part_of_the_delta() -> None:
     state = backend.get_list_state(ListStateDescriptor("l"))
     state.update([1])
     chain = backend.delta_sections()
-    backend.commit_epoch()
+    backend.commit_epoch(cut=True)
+    backend.checkpoint_completed()
     state.clear()
     chain += backend.delta_sections()
-    backend.commit_epoch()
+    backend.commit_epoch(cut=True)
+    backend.checkpoint_completed()
     assert restored(chain).committed_list("l") == []
     assert backend.delta_sections() == []
 
@@ -62,7 +65,8 @@ def test_what_was_set_before_the_first_epoch_outlives_its_roll_back() -> None:
     backend.begin_epoch()
     state.add("kept")
     sections = backend.delta_sections()
-    backend.commit_epoch()
+    backend.commit_epoch(cut=True)
+    backend.checkpoint_completed()
     assert restored(sections).committed_list("l") == ["initial", "kept"]
     backend.begin_epoch()
     assert backend.delta_sections() == []

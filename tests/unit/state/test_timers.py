@@ -82,7 +82,8 @@ def test_rollback_brings_back_order_and_numbers() -> None:
     queue = make_queue()
     for key in "abc":
         queue.register(1, key)
-    queue.commit()
+    queue.commit(cut=True)
+    queue.checkpoint_completed()
     queue.delete(1, "a")
     queue.register(1, "a")
     queue.register(1, "d")
@@ -182,7 +183,8 @@ class TimerMachine(RuleBasedStateMachine):
     @rule()
     def commit(self) -> None:
         self.chain += self.queue.delta_sections()
-        self.queue.commit()
+        self.queue.commit(cut=True)
+        self.queue.checkpoint_completed()
         self.committed = list(self.model)
 
     @rule()

@@ -168,7 +168,8 @@ def test_reducing_and_aggregating_state_start_anew() -> None:
         aggregating.add(value)
     assert (reducing.get(), aggregating.get()) == (3, "sum 3")
     assert backend.committed_value("a", "k") is None
-    backend.commit_epoch()
+    backend.commit_epoch(cut=True)
+    backend.checkpoint_completed()
     assert backend.committed_value("a", "k") == "sum 3"
     backend.processing_time_ms = 100
     assert (reducing.get(), aggregating.get()) == (None, None)
@@ -180,7 +181,8 @@ def test_a_mutable_value_is_rolled_back_with_its_date() -> None:
     backend = make_backend()
     state = backend.get_state(with_ttl(ValueStateDescriptor("v"), ttl()))
     state.update([1])
-    backend.commit_epoch()
+    backend.commit_epoch(cut=True)
+    backend.checkpoint_completed()
     state.value().append(2)  # type: ignore[union-attr]
     assert state.value() == [1, 2]
     backend.rollback_epoch()
@@ -214,13 +216,15 @@ def test_expired_state_that_nobody_asks_for_is_removed_bit_by_bit() -> None:
         backend.current_key = key
         state.update(key)
     backend.delta_sections()
-    backend.commit_epoch()
+    backend.commit_epoch(cut=True)
+    backend.checkpoint_completed()
     backend.processing_time_ms = 1_000
     sizes = []
     for _ in range(6):
         backend.begin_epoch()
         sections = backend.delta_sections()
-        backend.commit_epoch()
+        backend.commit_epoch(cut=True)
+        backend.checkpoint_completed()
         sizes.append(backend.number_of_entries())
     assert sizes[0] == 1_500 and sizes[-1] == 0
     assert sections == []
@@ -232,10 +236,12 @@ def test_clean_up_is_part_of_the_delta() -> None:
     state = backend.get_state(with_ttl(MapStateDescriptor("m"), ttl()))
     state.put("a", 1)
     chain = backend.delta_sections()
-    backend.commit_epoch()
+    backend.commit_epoch(cut=True)
+    backend.checkpoint_completed()
     backend.processing_time_ms = 1_000
     chain += backend.delta_sections()
-    backend.commit_epoch()
+    backend.commit_epoch(cut=True)
+    backend.checkpoint_completed()
     other = HeapKeyedStateBackend("uid", 128, range(128))
     for section in chain:
         other.load_section(section)
@@ -249,7 +255,8 @@ def test_background_clean_up_can_be_switched_off() -> None:
     backend.processing_time_ms = 1_000
     for _ in range(3):
         backend.delta_sections()
-        backend.commit_epoch()
+        backend.commit_epoch(cut=True)
+        backend.checkpoint_completed()
     assert backend.number_of_entries() == 1
 
 
