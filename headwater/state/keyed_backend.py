@@ -6,7 +6,8 @@
     commit_epoch(cut=...)     or rollback_epoch(): as if the epoch had not been
     checkpoint_completed()    or checkpoint_failed(): later, once it is known what became of the checkpoint
 
-A checkpoint may span many epochs, and epochs go on while one is in flight; there is at most one. All calls come from the processing thread, except `committed_value`.
+A checkpoint may span many epochs, and epochs go on while one is in flight; there is at most one. All calls come from
+the processing thread, except `committed_value`.
 """
 
 from __future__ import annotations

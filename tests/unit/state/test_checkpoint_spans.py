@@ -26,10 +26,8 @@ def _backend() -> HeapKeyedStateBackend:
 
 def _content(backend: HeapKeyedStateBackend) -> dict[str, Any]:
     """All that is stored, as plain values. Windows: {namespace: {key: value}}."""
-    return {
-        **{name: deepcopy(dict(backend._states[name].store.table)) for name in ("value", "list", "map", "fold", "elements")},
-        "timers": backend.event_timers.timers(),
-    }  # fmt: skip
+    tables = {name: backend._states[name].store.table for name in ("value", "list", "map", "fold", "elements")}
+    return {**deepcopy(tables), "timers": backend.event_timers.timers()}
 
 
 def _open(backend: HeapKeyedStateBackend) -> tuple[Any, ...]:
