@@ -2,68 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-
+from benchmarks.case import (
+    BARE_LOOP,
+    BYTEWAX_ONE,
+    BYTEWAX_TWO,
+    HEADWATER,
+    HEADWATER_OFF,
+    LARGE_BUNDLE,
+    PARALLELISM,
+    PYFLINK,
+    PYFLINK_20MS,
+    PYFLINK_TUNED,
+    SPARK_NATIVE,
+    SPARK_TRANSFORM,
+    Case,
+    Contender,
+    Lookup,
+    Target,
+)
 from benchmarks.harness.environments import BYTEWAX, FLINK
 from benchmarks.harness.process import Program
-
-PARALLELISM = 2
-LARGE_BUNDLE = 100_000
-
-HEADWATER = "headwater"
-HEADWATER_OFF = "headwater, exactly-once off"
-PYFLINK = "PyFlink, defaults"
-PYFLINK_TUNED = f"PyFlink, bundles of {LARGE_BUNDLE:,}"
-PYFLINK_20MS = "PyFlink, bundle.time 20 ms"
-SPARK_NATIVE = "Spark native aggregate, RocksDB"
-SPARK_TRANSFORM = "Spark transformWithState, RocksDB"
-BYTEWAX_ONE = "bytewax, 1 process"
-BYTEWAX_TWO = "bytewax, 2 processes"
-BARE_LOOP = "bare Python loop, 1 core"
-
-
-@dataclass(frozen=True)
-class Contender:
-    """One framework's program for one case. `quick` replaces arguments in a run that only shows that all works."""
-
-    name: str
-    program: Program
-    repeats: int = 1
-    """How often it runs; the median by `metric` counts."""
-    quick: tuple[tuple[str, str | int | float], ...] = ()
-    peer: bool = True
-
-
-@dataclass(frozen=True)
-class Case:
-    name: str
-    title: str
-    metric: str
-    """The fact by which repeats are compared and the table is led."""
-    unit: str
-    contenders: tuple[Contender, ...]
-    columns: tuple[tuple[str, str], ...] = ()
-    """Further facts to show: (fact, heading)."""
-
-
-Lookup = Callable[[str, str, str], float]
-"""(case, contender, fact) -> value; raises KeyError if that was not measured."""
-
-
-@dataclass(frozen=True)
-class Target:
-    """A promise of the project, computed from this run's own numbers."""
-
-    case: str
-    text: str
-    value: Callable[[Lookup], float]
-    limit: float
-    at_least: bool
-    shown_as: str = "{:.2f}"
-
-    def met(self, value: float) -> bool:
-        return value >= self.limit if self.at_least else value <= self.limit
+from benchmarks.joins.cases import join_cases, join_targets
+from benchmarks.windows.cases import window_cases, window_targets
 
 
 def cases() -> tuple[Case, ...]:
@@ -71,6 +31,8 @@ def cases() -> tuple[Case, ...]:
     return (
         _keyed_count("keyed_count_1k", "Keyed count-and-sum, 1,000 keys", 1000),
         _keyed_count("keyed_count_1m", "Keyed count-and-sum, 1,000,000 keys", 1_000_000),
+        *window_cases(),
+        *join_cases(),
         _grep(),
         _latency(),
         _million_keys(),
@@ -129,6 +91,8 @@ def targets(cores: int) -> tuple[Target, ...]:
             at_least=True,
             shown_as="{:.0%}",
         ),
+        *window_targets(),
+        *join_targets(),
         Target(
             "grep",
             "headwater / PyFlink at its defaults, grep",

@@ -34,6 +34,14 @@ def key_of(i: int, keys: int) -> int:
     return (mixed ^ mixed >> 13) % keys
 
 
+def event_time_ms(i: int, half: int, per_second: float) -> int:
+    """When record `i` happened, if `per_second` happen per second.
+
+    Frameworks cut the numbers into two halves of `half` records and read them side by side: both begin at 0.
+    """
+    return int(i % half * 2000 // per_second)
+
+
 def log_line(i: int) -> str:
     """Record `i` as a line of a log; one in eight holds the needle."""
     return f"2026-01-01T00:00:00Z host-{i % 97} request={i} {GREP_WORDS[i & 7]}"

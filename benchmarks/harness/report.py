@@ -7,8 +7,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from benchmarks.case import HEADWATER, Case, Lookup, Target
 from benchmarks.harness.runner import Measurement
-from benchmarks.suite import HEADWATER, Case, Lookup, Target
 
 Results = dict[str, list[Measurement]]
 """case name -> its measurements, in the order of the case"""

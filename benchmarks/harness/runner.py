@@ -6,8 +6,8 @@ import dataclasses
 from dataclasses import dataclass
 from typing import Any
 
+from benchmarks.case import Case, Contender
 from benchmarks.harness.process import Outcome, Program, run
-from benchmarks.suite import Case, Contender
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import suite
+from benchmarks import case, suite
 from benchmarks.harness.report import judge, write
 from benchmarks.harness.runner import Measurement
 
@@ -20,9 +20,9 @@ def measurement(contender: str, error: str | None = None, **facts: float) -> Mea
 def test_a_target_is_computed_from_the_same_run(rate: float, verdict: str) -> None:
     results = {
         "keyed_count_1k": [
-            measurement(suite.HEADWATER, rate=rate),
-            measurement(suite.PYFLINK, rate=10_000.0),
-            measurement(suite.PYFLINK_TUNED, rate=5_000.0),
+            measurement(case.HEADWATER, rate=rate),
+            measurement(case.PYFLINK, rate=10_000.0),
+            measurement(case.PYFLINK_TUNED, rate=5_000.0),
             measurement(suite.BARE_LOOP, rate=700_000.0),
         ]
     }
@@ -32,28 +32,28 @@ def test_a_target_is_computed_from_the_same_run(rate: float, verdict: str) -> No
 
 
 def test_a_missing_peer_makes_the_target_not_measured() -> None:
-    results = {"grep": [measurement(suite.HEADWATER, rate=1.0), measurement(suite.PYFLINK, "stopped after 600 s")]}
+    results = {"grep": [measurement(case.HEADWATER, rate=1.0), measurement(suite.PYFLINK, "stopped after 600 s")]}
     verdicts = judge(suite.targets(cores=2), results)
     assert {found["verdict"] for found in verdicts} == {"not measured"}
 
 
 def test_a_limit_from_above_is_met_from_below() -> None:
-    results = {"memory": [measurement(suite.HEADWATER, peak_mb=599.0)]}
+    results = {"memory": [measurement(case.HEADWATER, peak_mb=599.0)]}
     assert [found["verdict"] for found in judge(suite.targets(cores=2), results)] == ["pass"]
 
 
 def test_a_quick_run_judges_nothing() -> None:
-    results = {"memory": [measurement(suite.HEADWATER, peak_mb=599.0)]}
+    results = {"memory": [measurement(case.HEADWATER, peak_mb=599.0)]}
     assert [found["verdict"] for found in judge(suite.targets(cores=2), results, quick=True)] == ["not judged"]
 
 
 def test_both_files_are_written_and_agree(tmp_path: Path) -> None:
     results = {
         "keyed_count_1m": [
-            measurement(suite.HEADWATER, rate=400_000.0),
+            measurement(case.HEADWATER, rate=400_000.0),
             measurement(suite.SPARK_TRANSFORM, "stopped after 150 s", rate=900.0),
             measurement(suite.SPARK_NATIVE, rate=50_000.0),
-            measurement(suite.PYFLINK, "exit code 1"),
+            measurement(case.PYFLINK, "exit code 1"),
         ]
     }
     write(tmp_path, {"cores": "2"}, suite.cases(), suite.targets(cores=2), results)

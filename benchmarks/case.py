@@ -1,0 +1,65 @@
+"""What a case, a contender and a promise are, and what the contenders are called."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from benchmarks.harness.process import Program
+
+PARALLELISM = 2
+LARGE_BUNDLE = 100_000
+
+HEADWATER = "headwater"
+HEADWATER_OFF = "headwater, exactly-once off"
+PYFLINK = "PyFlink, defaults"
+PYFLINK_TUNED = f"PyFlink, bundles of {LARGE_BUNDLE:,}"
+PYFLINK_20MS = "PyFlink, bundle.time 20 ms"
+SPARK_NATIVE = "Spark native aggregate, RocksDB"
+SPARK_TRANSFORM = "Spark transformWithState, RocksDB"
+BYTEWAX_ONE = "bytewax, 1 process"
+BYTEWAX_TWO = "bytewax, 2 processes"
+BARE_LOOP = "bare Python loop, 1 core"
+
+
+@dataclass(frozen=True)
+class Contender:
+    """One framework's program for one case. `quick` replaces arguments in a run that only shows that all works."""
+
+    name: str
+    program: Program
+    repeats: int = 1
+    """How often it runs; the median by `metric` counts."""
+    quick: tuple[tuple[str, str | int | float], ...] = ()
+    peer: bool = True
+
+
+@dataclass(frozen=True)
+class Case:
+    name: str
+    title: str
+    metric: str
+    """The fact by which repeats are compared and the table is led."""
+    unit: str
+    contenders: tuple[Contender, ...]
+    columns: tuple[tuple[str, str], ...] = ()
+    """Further facts to show: (fact, heading)."""
+
+
+Lookup = Callable[[str, str, str], float]
+"""(case, contender, fact) -> value; raises KeyError if that was not measured."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """A promise of the project, computed from this run's own numbers."""
+
+    case: str
+    text: str
+    value: Callable[[Lookup], float]
+    limit: float
+    at_least: bool
+    shown_as: str = "{:.2f}"
+
+    def met(self, value: float) -> bool:
+        return value >= self.limit if self.at_least else value <= self.limit

@@ -1,0 +1,1 @@
+"""Two streams joined by key and event time: within a window, and within an interval."""
