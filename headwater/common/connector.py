@@ -136,6 +136,10 @@ class WriterContext:
 class Sink(ABC):
     """Where records go. Pickled to the tasks."""
 
+    eager: bool = False
+    """Do not wait for the next checkpoint: with checkpoints further apart than epochs, commit after every epoch. Output
+    is then at least once: what came after the last checkpoint comes again when the job goes back to it."""
+
     @abstractmethod
     def create_writer(self, context: WriterContext) -> SinkWriter:
         """Called once per partition and epoch attempt."""

@@ -121,8 +121,24 @@ CHECKPOINT_DIRECTORY = _text(
 CHECKPOINTING_INTERVAL = _duration(
     "execution.checkpointing.interval",
     None,
-    "Accepted as in Flink. Every epoch ends with a checkpoint; headwater.epoch.duration says how often that is.",
+    "Time between two checkpoints. Output is visible, and a restart begins, at a checkpoint. One that is shorter than "
+    "headwater.epoch.duration shortens the epochs.",
     default_text="every epoch",
+)
+CHECKPOINTING_MIN_PAUSE = _duration(
+    "execution.checkpointing.min-pause",
+    0,
+    "Least time between the end of one checkpoint and the beginning of the next.",
+)
+CHECKPOINTING_TIMEOUT = _duration(
+    "execution.checkpointing.timeout", 600_000, "A checkpoint that takes longer than this has failed."
+)
+TOLERABLE_FAILED_CHECKPOINTS = _integer(
+    "execution.checkpointing.tolerable-failed-checkpoints",
+    0,
+    "How many checkpoints in a row may fail and only be logged. The next one that succeeds contains what they would "
+    "have; one failure more counts as a failure of the job, with restart-strategy.type.",
+    minimum=0,
 )
 CHECKPOINTING_MODE = _choice(
     "execution.checkpointing.mode",
@@ -306,6 +322,9 @@ OPTIONS: tuple[ConfigOption[Any], ...] = (
     CHECKPOINTING_ENABLED,
     CHECKPOINT_DIRECTORY,
     CHECKPOINTING_INTERVAL,
+    CHECKPOINTING_MIN_PAUSE,
+    CHECKPOINTING_TIMEOUT,
+    TOLERABLE_FAILED_CHECKPOINTS,
     CHECKPOINTING_MODE,
     CHECKPOINTS_RETAINED,
     CHECKPOINT_RETENTION,

@@ -1,4 +1,4 @@
-"""Settings of checkpoints. In headwater every epoch ends with one, exactly once: there is less to choose."""
+"""Settings of checkpoints. They are exactly once and cut at the end of an epoch: there is less to choose."""
 
 from __future__ import annotations
 
@@ -8,11 +8,14 @@ from headwater.common.config_options import (
     CHECKPOINT_RETENTION,
     CHECKPOINTING_ENABLED,
     CHECKPOINTING_INTERVAL,
+    CHECKPOINTING_MIN_PAUSE,
     CHECKPOINTING_MODE,
+    CHECKPOINTING_TIMEOUT,
     EPOCH_DURATION,
+    TOLERABLE_FAILED_CHECKPOINTS,
 )
 from headwater.common.configuration import Configuration
-from headwater.common.errors import TypeMismatchError, short_repr
+from headwater.common.errors import ConfigurationError, TypeMismatchError, short_repr
 from headwater.common.time import Duration, DurationLike, to_millis
 from headwater.datastream.checkpointing_mode import CheckpointingMode
 from headwater.datastream.externalized_checkpoint_retention import ExternalizedCheckpointRetention
@@ -55,10 +58,10 @@ class CheckpointConfig:
         return self._configuration.get(CHECKPOINTING_INTERVAL, self._configuration.get(EPOCH_DURATION))
 
     def set_checkpoint_interval(self, checkpoint_interval: DurationLike) -> CheckpointConfig:
-        """At the latest after this time (milliseconds, or a duration) there is a new checkpoint.
+        """Time from one checkpoint to the next (milliseconds, or a duration); without, every epoch ends with one.
 
-        Checkpoints come with every epoch, `headwater.epoch.duration` apart. A shorter interval shortens the epochs;
-        a longer one changes nothing.
+        A checkpoint is cut at the end of an epoch; an interval shorter than `headwater.epoch.duration` shortens the
+        epochs. Transactional sinks show their output at checkpoints.
         """
         interval_ms = to_millis(checkpoint_interval, "checkpoint interval", minimum=1)
         self._configuration.set(CHECKPOINTING_INTERVAL, interval_ms)
@@ -84,21 +87,44 @@ class CheckpointConfig:
             ExternalizedCheckpointRetention.NO_EXTERNALIZED_CHECKPOINTS
         )
 
-    # --- without effect -----------------------------------------------------------------------------------------
-
     def get_checkpoint_timeout(self) -> int:
-        return self._remembered("checkpoint_timeout", 600_000)
+        return self._configuration.get(CHECKPOINTING_TIMEOUT)
 
-    def set_checkpoint_timeout(self, checkpoint_timeout: int) -> CheckpointConfig:
-        reason = "a checkpoint is part of its epoch, which ends when its records are processed"
-        return self._remember("checkpoint_timeout", checkpoint_timeout, reason)
+    def set_checkpoint_timeout(self, checkpoint_timeout: DurationLike) -> CheckpointConfig:
+        """A checkpoint that is not complete after this time (milliseconds, or a duration) has failed."""
+        timeout_ms = to_millis(checkpoint_timeout, "checkpoint timeout", minimum=10)
+        self._configuration.set(CHECKPOINTING_TIMEOUT, timeout_ms)
+        return self
 
     def get_min_pause_between_checkpoints(self) -> int:
-        return self._remembered("min_pause_between_checkpoints", 0)
+        return self._configuration.get(CHECKPOINTING_MIN_PAUSE)
 
-    def set_min_pause_between_checkpoints(self, min_pause_between_checkpoints: int) -> CheckpointConfig:
-        reason = "checkpoints write what changed and come with every epoch; set headwater.epoch.duration"
-        return self._remember("min_pause_between_checkpoints", min_pause_between_checkpoints, reason)
+    def set_min_pause_between_checkpoints(self, min_pause_between_checkpoints: DurationLike) -> CheckpointConfig:
+        """Least time between the end of one checkpoint and the beginning of the next."""
+        pause_ms = to_millis(min_pause_between_checkpoints, "pause between checkpoints", minimum=0)
+        self._configuration.set(CHECKPOINTING_MIN_PAUSE, pause_ms)
+        return self
+
+    def get_tolerable_checkpoint_failure_number(self) -> int:
+        return self._configuration.get(TOLERABLE_FAILED_CHECKPOINTS)
+
+    def set_tolerable_checkpoint_failure_number(self, tolerable_checkpoint_failure_number: int) -> CheckpointConfig:
+        """So many checkpoints in a row may fail; the next one that succeeds contains what they would have."""
+        if not isinstance(tolerable_checkpoint_failure_number, int) or tolerable_checkpoint_failure_number < 0:
+            raise ConfigurationError(
+                f"set_tolerable_checkpoint_failure_number() expects a number from 0, "
+                f"found {short_repr(tolerable_checkpoint_failure_number)}"
+            )
+        self._configuration.set(TOLERABLE_FAILED_CHECKPOINTS, tolerable_checkpoint_failure_number)
+        return self
+
+    def is_fail_on_checkpointing_errors(self) -> bool:
+        return self.get_tolerable_checkpoint_failure_number() == 0
+
+    def set_fail_on_checkpointing_errors(self, fail_on_checkpointing_errors: bool) -> CheckpointConfig:
+        return self.set_tolerable_checkpoint_failure_number(0 if fail_on_checkpointing_errors else _MAX_INT)
+
+    # --- without effect -----------------------------------------------------------------------------------------
 
     def get_max_concurrent_checkpoints(self) -> int:
         return self._remembered("max_concurrent_checkpoints", 1)
@@ -106,19 +132,6 @@ class CheckpointConfig:
     def set_max_concurrent_checkpoints(self, max_concurrent_checkpoints: int) -> CheckpointConfig:
         reason = "one epoch, and one checkpoint, follows the other"
         return self._remember("max_concurrent_checkpoints", max_concurrent_checkpoints, reason, harmless=1)
-
-    def get_tolerable_checkpoint_failure_number(self) -> int:
-        return self._remembered("tolerable_checkpoint_failure_number", 0)
-
-    def set_tolerable_checkpoint_failure_number(self, tolerable_checkpoint_failure_number: int) -> CheckpointConfig:
-        reason = "an epoch whose checkpoint fails is tried again, as restart-strategy.type says"
-        return self._remember("tolerable_checkpoint_failure_number", tolerable_checkpoint_failure_number, reason)
-
-    def is_fail_on_checkpointing_errors(self) -> bool:
-        return self.get_tolerable_checkpoint_failure_number() == 0
-
-    def set_fail_on_checkpointing_errors(self, fail_on_checkpointing_errors: bool) -> CheckpointConfig:
-        return self.set_tolerable_checkpoint_failure_number(0 if fail_on_checkpointing_errors else _MAX_INT)
 
     def is_unaligned_checkpoints_enabled(self) -> bool:
         return self._remembered("unaligned_checkpoints", False)

@@ -353,7 +353,7 @@ class StreamExecutionEnvironment(PythonDependencies, NotYet):
     def _plan(self, job_name: str | None) -> tuple[JobPlan, Configuration]:
         """The plan of what was built, and the configuration it holds for, with nothing left unset."""
         configuration = resolve(self._configuration)
-        # A checkpoint comes with every epoch: to have one in time, epochs must be as short as the interval.
+        # A checkpoint comes at the end of an epoch: to have one in time, epochs must be as short as the interval.
         interval_ms = configuration.get(CHECKPOINTING_INTERVAL, configuration.get(EPOCH_DURATION))
         configuration.set(EPOCH_DURATION, min(configuration.get(EPOCH_DURATION), interval_ms))
         if job_name is not None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from headwater.common.errors import HeadwaterError
-from headwater.runtime.slot.protocol import Attempt, SlotAddress
+from headwater.runtime.slot.protocol import Attempt, Base, SlotAddress
 from headwater.runtime.source_task import SourceTask
 
 BATCH_RECORDS = 2048
@@ -19,14 +19,18 @@ class EpochHeader:
     """What every task of one epoch attempt knows."""
 
     attempt: Attempt
-    base_epoch: int
+    base: Base
     now_ms: int
     checkpointing: bool
     final: bool
     driver_pid: int
+    cut: bool = True
+    wait: bool = False
     address_book: dict[tuple[int, int], SlotAddress] = field(default_factory=dict)
     watermarks: dict[tuple[int, int], dict[str, int]] = field(default_factory=dict)
     snapshots: dict[tuple[int, int], list[Any]] = field(default_factory=dict)
+    restores: dict[tuple[int, int], Any] = field(default_factory=dict)
+    """{partition: what it begins with}, as long as the last checkpoint is that of a job of another shape."""
     dataframe_state: dict[int, tuple[bytes, dict[str, int]]] = field(default_factory=dict)
     """{DataFrame source: (operator state, watermarks)} where the last epoch left it."""
     dataframe_bounded: bool = True

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import uuid
+from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,6 +14,10 @@ from headwater.common.string_form import string_form_for
 from headwater.common.type_information import TypeInformation
 
 __all__ = ["PrintSink"]
+
+
+_TOKENS_KEPT = 1000
+"""Of so many partitions' epochs it is known that they were printed."""
 
 
 @dataclass(frozen=True)
@@ -30,9 +35,11 @@ class PrintSink(Sink):
     """Prints every record in the driver's terminal, in the form in which PyFlink shows it for the declared type.
 
     A line has the prefix `2> ` (the partition, from 1) when the sink's parallelism is above 1, with an identifier
-    `identifier:2> ` or `identifier> `. Lines appear when their epoch is complete. After a crash of the driver between
-    printing and the next epoch the last epoch's lines are printed once more: a terminal cannot be asked what it shows.
+    `identifier:2> ` or `identifier> `. Lines appear when their epoch is complete. When the job goes back to its last
+    checkpoint, lines that came after it are printed once more: a terminal cannot be asked what it shows.
     """
+
+    eager = True
 
     def __init__(self, identifier: str = "", stderr: bool = False, type_info: TypeInformation | None = None) -> None:
         self.identifier = identifier
@@ -75,17 +82,12 @@ class _PrintWriter(SinkWriter):
 class _PrintCommitter(Committer):
     def __init__(self, stderr: bool) -> None:
         self._stderr = stderr
-        self._epoch = -1
-        self._printed: set[str] = set()  # tokens of `_epoch`
+        self._printed: deque[str] = deque(maxlen=_TOKENS_KEPT)
 
     def commit(self, committables: list[Any]) -> None:
         stream = sys.stderr if self._stderr else sys.stdout  # looked up now: it may have been redirected
         for lines in sorted(committables, key=lambda item: (item.epoch, item.partition)):
-            if lines.epoch < self._epoch:
-                continue
-            if lines.epoch > self._epoch:
-                self._epoch, self._printed = lines.epoch, set()
             if lines.token not in self._printed:
                 stream.write(lines.text)
-                self._printed.add(lines.token)
+                self._printed.append(lines.token)
         stream.flush()

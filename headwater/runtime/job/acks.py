@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from headwater.common.errors import HeadwaterError
-from headwater.runtime.slot.protocol import SlotAck, SlotAddress
+from headwater.runtime.slot.protocol import SlotAck, SlotAddress, SnapshotPart
 from headwater.runtime.stage_runner import EpochOutcome
 
 
@@ -19,7 +19,7 @@ class StageAck:
     outcome: EpochOutcome
     worker_pid: int
     address: SlotAddress | None = None
-    delta: Any = None  # SnapshotRef | None
+    part: SnapshotPart | None = None
     full: Any = None  # SnapshotRef | None
     writing: str | None = None
     restored: bool = False
@@ -29,7 +29,7 @@ class StageAck:
     @classmethod
     def of_slot(cls, ack: SlotAck, worker_pid: int) -> StageAck:
         return cls(
-            ack.stage, ack.partition, ack.outcome, worker_pid, ack.address, ack.delta, ack.full, ack.writing,
+            ack.stage, ack.partition, ack.outcome, worker_pid, ack.address, ack.part, ack.full, ack.writing,
             ack.restored, ack.processing_ms, ack.snapshot_ms,
         )  # fmt: skip
 

@@ -71,6 +71,11 @@ class LocalJobClient(JobClient):
         found = self._coordinator.progress.accumulators() if self._coordinator is not None else {}
         return CompletableFuture.completed(found)
 
+    def checkpoints(self) -> list[dict[str, Any]]:
+        """Statistics of the last checkpoints, oldest first: time, duration, sizes, per partition too."""
+        history = list(self._coordinator.checkpoints.history) if self._coordinator is not None else []
+        return [stats.as_dict() for stats in history]
+
     def progress(self) -> dict[str, Any]:
         """Epoch, records, rate, watermark, state entries, restarts and slots, as of the last completed epoch."""
         if self._coordinator is None:

@@ -15,10 +15,14 @@ class SinkCommitters:
 
     def __init__(self, plan: JobPlan) -> None:
         self._committers: dict[str, tuple[str, Committer]] = {}
+        self.eager: set[str] = set()
+        """Uids of the sinks that need not wait for a checkpoint."""
         for stage in plan.stages:
             for operator in stage.operators:
                 if operator.sink is not None:
                     self._committers[operator.uid] = (operator.name, operator.sink.create_committer())
+                    if operator.sink.eager:
+                        self.eager.add(operator.uid)
 
     def commit(self, committables: Mapping[str, list[bytes]]) -> None:
         """Commit what a durable manifest names. Idempotent, because committers are."""

@@ -1,7 +1,8 @@
-"""The coordinator: runs epochs one after another, decides when one counts, and makes its output visible.
+"""The coordinator: runs epochs one after another and decides when one counts.
 
-One epoch: plan what to read → attempt (again, within the restart policy) → manifest → commit sinks → next.
-Law 3 lives in `complete`: nothing of an epoch is visible before its manifest is durable.
+One epoch: plan what to read → attempt (again, within the restart policy) → accept → next. Where a checkpoint is due,
+its epoch is a cut: `checkpoints` then takes it from there to its manifest and to the commit of the sinks. If a
+partition lost state that no checkpoint has, the job goes back to the last one that is complete.
 """
 
 from __future__ import annotations
@@ -16,20 +17,22 @@ from typing import Any
 
 from headwater.checkpoint.epoch_sizing import EpochSizer
 from headwater.checkpoint.manifest import Manifest, PartitionRecord
-from headwater.checkpoint.paths import TEMPORARY_SUFFIX, CheckpointLayout
+from headwater.checkpoint.paths import CheckpointLayout
+from headwater.checkpoint.rescale import PartitionRestore
 from headwater.checkpoint.restart_policy import RestartPolicy
+from headwater.checkpoint.schedule import CheckpointSchedule, CheckpointSettings
 from headwater.checkpoint.store import ManifestStore
 from headwater.common.errors import HeadwaterError, JobFailedError
 from headwater.common.ids import MAX_WATERMARK, MIN_WATERMARK
 from headwater.graph.plan import JobPlan
-from headwater.runtime import fault
 from headwater.runtime.engine import Engine, EpochAttemptError, EpochHeader
 from headwater.runtime.job.acks import SourceAck, SplitAck, StageAck
+from headwater.runtime.job.checkpoints import CheckpointFailuresError, Checkpoints, Cut, Place
 from headwater.runtime.job.committers import SinkCommitters
 from headwater.runtime.job.fingerprint import plan_fingerprint, stateful_operators
 from headwater.runtime.job.progress import JobProgress
 from headwater.runtime.job.source_progress import DataFrameProgress, SplitSourceProgress, group_by_source
-from headwater.runtime.slot.protocol import Attempt, SlotAddress
+from headwater.runtime.slot.protocol import Attempt, Base, SlotAddress
 from headwater.runtime.source_task import SourceTask
 
 log = logging.getLogger(__name__)
@@ -39,8 +42,8 @@ class JobCancelledError(HeadwaterError):
     """The job was asked to stop. Its checkpoint stays."""
 
 
-class StartOverError(HeadwaterError):
-    """A BATCH run lost its state. Nothing of it was visible yet, so it begins again."""
+class WentBackError(HeadwaterError):
+    """The job stands at an earlier epoch now, and goes on from there."""
 
 
 class Coordinator:
@@ -55,6 +58,7 @@ class Coordinator:
         restart_policy: RestartPolicy,
         sizer: EpochSizer,
         retained: int,
+        settings: CheckpointSettings | None = None,
     ) -> None:
         self.plan = plan
         self.job_id = job_id
@@ -62,16 +66,19 @@ class Coordinator:
         self._store = ManifestStore(layout) if layout is not None else None
         self._policy = restart_policy
         self._sizer = sizer
-        self._retained = retained
         self._run = secrets.token_hex(3)
         self._incarnation = 1
         self._failures_ms: list[int] = []
         self._committers = SinkCommitters(plan)
-        self._book: dict[tuple[int, int], SlotAddress] = {}
-        self._watermarks: dict[tuple[int, int], dict[str, int]] = {}
-        self._snapshots: dict[tuple[int, int], list[Any]] = {}
-        self._held_back: dict[str, list[bytes]] = {}  # BATCH: committed at the end only
-        self._writing: set[str] = set()
+        self._book: dict[Place, SlotAddress] = {}
+        self._watermarks: dict[Place, dict[str, int]] = {}
+        self._restores: dict[Place, PartitionRestore] = {}  # until the first checkpoint in the job's own shape
+        self._uncommitted: dict[str, list[bytes]] = {}  # output of the epochs since the last cut
+        self._token = "start"
+        self._cut_requested = False
+        settings = settings or CheckpointSettings()
+        self._eager = self._committers.eager if settings.interval_ms > 0 else set()
+        self.checkpoints = Checkpoints(self._store, self._committers, CheckpointSchedule(settings), retained)
         self._worker_pids: list[int] = []
         self.split_sources = [
             SplitSourceProgress(spec, layout) for spec in plan.sources if not hasattr(spec.source, "dataframe")
@@ -91,14 +98,35 @@ class Coordinator:
 
     # --- start
 
-    def resume(self, manifest: Manifest, incarnation: int) -> None:
-        """Take up where `manifest` ends, and commit its output again if the crash may have come before that."""
-        self.epoch, self.now_ms, self._incarnation = manifest.epoch, manifest.now_ms, incarnation
-        for record in manifest.partitions:
-            place = (record.stage, record.partition)
-            self._snapshots[place] = list(record.snapshots)
-            self._watermarks[place] = dict(record.watermarks)
-        timers = [record.next_processing_timer_ms for record in manifest.partitions]
+    def resume(
+        self, manifest: Manifest, incarnation: int, restores: Mapping[Place, PartitionRestore] | None = None
+    ) -> None:
+        """Take up where `manifest` ends, and commit its output again if the crash may have come before that.
+
+        `restores` says what partitions begin with where the manifest was made by a job of another shape.
+        """
+        self._incarnation = incarnation
+        self._restores = dict(restores or {})
+        chains = {(record.stage, record.partition): list(record.snapshots) for record in manifest.partitions}
+        self._token = f"manifest-{manifest.epoch}"
+        self.checkpoints.start_from(manifest, self._token, {} if self._restores else chains)
+        self._stand_at(manifest)
+        if self._store is not None and not self._restores and not self._store.is_committed(manifest.epoch):
+            self._committers.commit(manifest.committables)
+            self._store.note_committed(manifest.epoch)
+
+    def _stand_at(self, manifest: Manifest) -> None:
+        """Everything but the slots is as it was when `manifest` was cut."""
+        self.epoch, self.now_ms = manifest.epoch, max(self.now_ms, manifest.now_ms)
+        self._uncommitted = {}
+        if self._restores:
+            self._watermarks = {place: dict(restore.watermarks) for place, restore in self._restores.items()}
+            timers = [restore.next_processing_timer_ms for restore in self._restores.values()]
+        else:
+            self._watermarks = {
+                (record.stage, record.partition): dict(record.watermarks) for record in manifest.partitions
+            }
+            timers = [record.next_processing_timer_ms for record in manifest.partitions]
         self.next_timer_ms = min((timer for timer in timers if timer is not None), default=None)
         for source in self.split_sources:
             if source.spec.uid in manifest.sources:
@@ -107,14 +135,9 @@ class Coordinator:
         for dataframe in self.dataframes:
             if dataframe.spec.uid in manifest.sources:
                 dataframe.restore(manifest.sources[dataframe.spec.uid])
-        self.progress.epoch = manifest.epoch
-        self.progress.counters.update(manifest.counters)
-        self.progress.records_in = manifest.counters.get("records_in", 0)
+        self.progress.went_to(manifest.epoch, manifest.counters)
         self.finished = manifest.finished
         self.spark = dict(manifest.spark)
-        if self._store is not None and not self._store.is_committed(manifest.epoch):
-            self._committers.commit(manifest.committables)
-            self._store.note_committed(manifest.epoch)
 
     # --- the epoch
 
@@ -136,16 +159,27 @@ class Coordinator:
         dataframes: Mapping[int, Any] | None = None,
         final: bool = False,
         spark: dict[str, Any] | None = None,
+        wait: bool = False,
     ) -> int:
-        """Run the next epoch to its commit. Returns how many records it read."""
+        """Run the next epoch until it is accepted. Returns how many records it read.
+
+        With `wait` (and at the end of the job) it is a checkpoint of its own, and complete on return.
+        """
+        wait = wait or final
         started = time.monotonic()
         if self.first_epoch_started is None:
             self.first_epoch_started = started
         dataframes = dataframes or {}
         epoch = self.epoch + 1
+        cut = self._cuts(final=final, wait=wait)
         tasks = self._plan_tasks(now_ms, dataframes, final=final)
-        attempt, messages = self._attempt_until_done(epoch, tasks, dataframes, now_ms, final=final)
-        records = self._complete(attempt, messages, now_ms, dataframes, final=final, spark=spark or {})
+        attempt, messages = self._attempt_until_done(epoch, tasks, dataframes, now_ms, final=final, cut=cut, wait=wait)
+        records = self._accept(attempt, messages, now_ms, dataframes, final=final, spark=spark or {}, cut=cut)
+        self._advance_checkpoint(wait=wait)
+        while wait and self.checkpoints.committed_token != self._token:
+            # The checkpoint failed, but the caller must not go on without one.
+            self._empty_epoch(final=final, cut=True)
+            self._advance_checkpoint(wait=True)
         duration_ms = (time.monotonic() - started) * 1000
         if self._policy.forgets_on_success:
             self._failures_ms.clear()
@@ -155,6 +189,41 @@ class Coordinator:
         self.progress.epoch_ms = duration_ms
         self.progress.epoch_done(records)
         return records
+
+    def _cuts(self, *, final: bool, wait: bool) -> bool:
+        """Whether the next epoch ends with a checkpoint."""
+        if self.checkpoints.in_flight is not None:
+            return False
+        if self.plan.batch_mode:
+            return final
+        return wait or self._cut_requested or self.checkpoints.schedule.due(time.monotonic() * 1000)
+
+    def checkpoint_is_waiting(self) -> bool:
+        """Whether an epoch, even an empty one, would bring a checkpoint on its way."""
+        if self.checkpoints.in_flight is not None:
+            return True
+        return self._token != self.checkpoints.committed_token and self._cuts(final=False, wait=False)
+
+    def settle_checkpoint(self) -> None:
+        """Once all sources have ended: bring a checkpoint that is in flight to its end."""
+        while self.checkpoints.in_flight is not None:
+            self._empty_epoch(final=False, cut=False)
+            self._advance_checkpoint(wait=True)
+
+    def _empty_epoch(self, *, final: bool, cut: bool) -> None:
+        now_ms = self.stamp()
+        attempt, messages = self._attempt_until_done(
+            self.epoch + 1, self._markers(final=final), {}, now_ms, final=final, cut=cut, wait=True
+        )
+        self._accept(attempt, messages, now_ms, {}, final=final, spark=self.spark, cut=cut)
+
+    def _markers(self, *, final: bool) -> list[SourceTask]:
+        """Tasks that read nothing and leave event time where it is."""
+        return [source.marker(index, final=final) for index, source in enumerate(self._sources())]
+
+    def request_checkpoint(self) -> None:
+        """Let the next epoch that can, end with a checkpoint. May be called from any thread."""
+        self._cut_requested = True
 
     def _plan_tasks(self, now_ms: int, dataframes: Mapping[int, Any], *, final: bool) -> list[SourceTask]:
         budget = self._sizer.next_budget()
@@ -169,21 +238,32 @@ class Coordinator:
         return tasks
 
     def _attempt_until_done(
-        self, epoch: int, tasks: Sequence[SourceTask], dataframes: Mapping[int, Any], now_ms: int, *, final: bool
+        self,
+        epoch: int,
+        tasks: Sequence[SourceTask],
+        dataframes: Mapping[int, Any],
+        now_ms: int,
+        *,
+        final: bool,
+        cut: bool,
+        wait: bool,
     ) -> tuple[Attempt, list[Any]]:
         number = 0
         while True:
             attempt = Attempt(self._incarnation, epoch, number, self._run)
             header = EpochHeader(
                 attempt=attempt,
-                base_epoch=self.epoch,
+                base=self._base(),
                 now_ms=now_ms,
                 checkpointing=self._store is not None,
                 final=final,
                 driver_pid=os.getpid(),
+                cut=cut,
+                wait=wait,
                 address_book=dict(self._book),
                 watermarks=dict(self._watermarks),
-                snapshots=dict(self._snapshots),
+                snapshots=dict(self.checkpoints.chains),
+                restores=dict(self._restores),
                 dataframe_state={source.spec.id: source.state() for source in self.dataframes},
                 dataframe_bounded=not any(source.streaming for source in self.dataframes),
             )
@@ -195,11 +275,21 @@ class Coordinator:
                 self._after_failure(epoch, failure)
                 number += 1
 
+    def _base(self) -> Base:
+        durable, in_flight = self.checkpoints.durable, self.checkpoints.in_flight
+        return Base(
+            epoch=self.epoch,
+            token=self._token,
+            durable_epoch=durable.epoch if durable is not None else -1,
+            durable_token=self.checkpoints.durable_token,
+            in_flight=in_flight.token if in_flight is not None else None,
+        )
+
     def _after_failure(self, epoch: int, failure: EpochAttemptError) -> None:
         """Wait as the restart policy says, or give up."""
         if failure.error is not None:
             raise failure.error
-        if failure.state_lost and not self.plan.batch_mode:
+        if failure.state_lost and self._store is None and not self.plan.batch_mode:
             raise JobFailedError(
                 f"epoch {epoch} failed: {failure}; without checkpoints there is nothing to go back to. Set "
                 "execution.checkpointing.dir, or start the job again from the beginning"
@@ -217,21 +307,29 @@ class Coordinator:
         if self._cancelled.wait(delay_ms / 1000):
             raise JobCancelledError("the job was cancelled") from None
         if failure.state_lost:
-            self._start_over()
-            raise StartOverError(str(failure)) from None
+            self._go_back()
+            raise WentBackError(str(failure)) from None
 
-    def _start_over(self) -> None:
-        """Forget everything: BATCH commits at its end only, so a run can be repeated from its beginning."""
+    def _go_back(self) -> None:
+        """To the last complete checkpoint; without one, to the beginning. What came after it was never visible."""
+        self.checkpoints.settle()
+        self._incarnation += 1  # slots serve only newer attempts, and epochs are numbered again
+        self.progress.rewinds += 1
+        manifest = self.checkpoints.durable
+        if manifest is not None:
+            self._token = self.checkpoints.durable_token
+            self._stand_at(manifest)
+            return
         self.epoch = -1
-        self._incarnation += 1  # slots serve only newer attempts
-        self._watermarks, self._snapshots, self._held_back = {}, {}, {}
+        self._token = f"start-{self._incarnation}"
+        self.checkpoints.start_from(None, self._token, {})
+        self._watermarks, self._uncommitted = {}, {}
         self.next_timer_ms = None
-        self.progress.counters.clear()
-        self.progress.records_in = 0
+        self.progress.went_to(-1, {})
         for source in self._sources():
             source.reset()
 
-    def _complete(
+    def _accept(
         self,
         attempt: Attempt,
         messages: Sequence[Any],
@@ -240,39 +338,67 @@ class Coordinator:
         *,
         final: bool,
         spark: dict[str, Any],
+        cut: bool,
     ) -> int:
-        """The barrier: all acknowledgements are there. Write the manifest, then let the output be seen."""
+        """The barrier: all acknowledgements are there, so the epoch counts. Its checkpoint makes its output visible."""
         acks = [message for message in messages if isinstance(message, StageAck)]
         self._check_complete(attempt, acks)
-        committables = self._collect_committables(messages)
+        eager = self._collect_committables(messages)
         split_acks = group_by_source(message for message in messages if isinstance(message, SplitAck))
         self._note_partitions(acks)
         records = 0
         for source in self.split_sources:
-            records += source.apply(split_acks.get(source.spec.id, ()), attempt.epoch, attempt.id)
+            records += source.apply(split_acks.get(source.spec.id, ()), attempt.epoch)
         for dataframe in self.dataframes:
             read = dataframe.spec.id in dataframes
             records += dataframe.apply(split_acks.get(dataframe.spec.id, ()), read=read)
         self._count(messages, records)
         self.epoch, self.now_ms, self.finished = attempt.epoch, now_ms, final
-        if self._store is not None:
-            self._store.write(self._manifest(acks, committables, spark))
         self.spark = spark
-        fault.reached("manifest-written", attempt.epoch, self._victims(acks))
-        if self.plan.batch_mode and not final:
-            for uid, items in committables.items():
-                self._held_back.setdefault(uid, []).extend(items)
-        else:
-            for uid, items in self._held_back.items():
-                committables[uid] = items + committables.get(uid, [])
-            self._held_back = {}
-            self._committers.commit(committables)
-        fault.reached("sink-committed", attempt.epoch, self._victims(acks))
-        if self._store is not None:
-            self._store.note_committed(attempt.epoch)
-            protected = self._writing | {name + TEMPORARY_SUFFIX for name in self._writing}
-            self._store.collect_garbage(self._retained, protected)
+        self._token = attempt.id
+        if cut:
+            self._cut_checkpoint(attempt, acks)
+        for ack in acks:
+            if ack.part is not None:
+                elapsed_ms = ack.processing_ms + ack.snapshot_ms
+                self.checkpoints.add_part((ack.stage, ack.partition), ack.part, elapsed_ms)
+        self._committers.commit(eager)
         return records
+
+    def _cut_checkpoint(self, attempt: Attempt, acks: Sequence[StageAck]) -> None:
+        self._cut_requested = False
+        draft = self._manifest(attempt, acks, self._uncommitted)
+        self._uncommitted = {}
+        slots = {(ack.stage, ack.partition) for ack in acks if ack.address is not None}
+        self.checkpoints.cut(
+            Cut(
+                token=attempt.id,
+                draft=draft,
+                waiting_for=slots if self._store is not None else set(),
+                victims=self._victims(acks),
+                triggered_ms=int(time.time() * 1000),
+                started=time.monotonic(),
+            )
+        )
+
+    def _advance_checkpoint(self, *, wait: bool) -> None:
+        """See what became of the checkpoint in flight. Its output goes to the next one if it failed."""
+        before = self.checkpoints.committed_token
+        try:
+            left = self.checkpoints.advance(wait=wait)
+        except CheckpointFailuresError as error:
+            self._hold(error.committables)
+            self._after_failure(self.epoch, EpochAttemptError(str(error)))
+            return
+        if left is not None:
+            self._hold(left)
+        if self.checkpoints.committed_token != before:
+            self._restores = {}
+
+    def _hold(self, older: Mapping[str, list[bytes]]) -> None:
+        """Output of a checkpoint that failed is committed with the next one, in its place."""
+        for uid, items in older.items():
+            self._uncommitted[uid] = [*items, *self._uncommitted.get(uid, [])]
 
     def _check_complete(self, attempt: Attempt, acks: Sequence[StageAck]) -> None:
         expected = {(stage.index, index) for stage in self.plan.stages[1:] for index in range(stage.parallelism)}
@@ -284,29 +410,27 @@ class Coordinator:
             )
 
     def _collect_committables(self, messages: Sequence[Any]) -> dict[str, list[bytes]]:
-        found: dict[str, list[bytes]] = {}
+        """Put the output with that of the checkpoint to come; returns what need not wait for it."""
+        eager: dict[str, list[bytes]] = {}
         for message in messages:
             if isinstance(message, StageAck | SourceAck):
                 for uid, items in message.outcome.committables.items():
-                    found.setdefault(uid, []).extend(items)
-        return found
+                    (eager if uid in self._eager else self._uncommitted).setdefault(uid, []).extend(items)
+        return eager
 
     def _note_partitions(self, acks: Sequence[StageAck]) -> None:
         timers: list[int] = []
         entries = 0
-        self._writing = set()
+        self.checkpoints.writing = set()
         for ack in sorted(acks, key=lambda ack: (ack.stage, ack.partition)):
             place = (ack.stage, ack.partition)
             self._watermarks[place] = ack.outcome.watermarks
             if ack.address is not None:
                 self._book[place] = ack.address
-            chain = self._snapshots.setdefault(place, [])
-            if ack.delta is not None:
-                chain.append(ack.delta)
             if ack.full is not None:
-                self._snapshots[place] = [ack.full, *(ref for ref in chain if ref.epoch > ack.full.epoch)]
+                self.checkpoints.add_full(place, ack.full)
             if ack.writing is not None:
-                self._writing.add(ack.writing)
+                self.checkpoints.writing.add(ack.writing)
             if ack.outcome.next_timer_ms is not None:
                 timers.append(ack.outcome.next_timer_ms)
             entries += ack.outcome.state_entries
@@ -337,9 +461,8 @@ class Coordinator:
         self.progress.watermark = min(heads, default=self.progress.watermark)
         self.progress.epoch = self.epoch + 1
 
-    def _manifest(
-        self, acks: Sequence[StageAck], committables: dict[str, list[bytes]], spark: dict[str, Any]
-    ) -> Manifest:
+    def _manifest(self, attempt: Attempt, acks: Sequence[StageAck], committables: dict[str, list[bytes]]) -> Manifest:
+        """The manifest of the epoch that was just accepted, without its snapshots."""
         timers = {(ack.stage, ack.partition): ack.outcome.next_timer_ms for ack in acks}
         return Manifest(
             job_id=self.job_id,
@@ -353,16 +476,16 @@ class Coordinator:
             operators=stateful_operators(self.plan),
             partitions=[
                 PartitionRecord(
-                    stage, partition, self._snapshots.get((stage, partition), []), watermarks,
+                    stage, partition, [], watermarks,
                     next_processing_timer_ms=timers.get((stage, partition)),
                 )
                 for (stage, partition), watermarks in sorted(self._watermarks.items())
             ],
-            sources={source.spec.uid: source.record() for source in self._sources()},
+            sources={source.spec.uid: source.record(attempt.epoch, attempt.id) for source in self._sources()},
             committables=committables,
             counters=dict(self.progress.counters),
             finished=self.finished,
-            spark=spark,
+            spark=self.spark,
         )  # fmt: skip
 
     def _victims(self, acks: Sequence[StageAck]) -> dict[str, int]:
@@ -397,4 +520,5 @@ class Coordinator:
         self._committers.clean_up(self.job_id)
 
     def close(self) -> None:
+        self.checkpoints.close()
         self._committers.close()

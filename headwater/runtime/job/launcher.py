@@ -17,10 +17,14 @@ from headwater.checkpoint.epoch_sizing import EpochSizer
 from headwater.checkpoint.paths import CheckpointLayout
 from headwater.checkpoint.protocol import AlreadyFinished, Refuse, RequestedJob, Resume, StartDecision, decide_start
 from headwater.checkpoint.restart_policy import restart_policy
+from headwater.checkpoint.schedule import CheckpointSettings
 from headwater.checkpoint.store import ManifestStore
 from headwater.common.config_options import (
     CHECKPOINT_DIRECTORY,
     CHECKPOINTING_ENABLED,
+    CHECKPOINTING_INTERVAL,
+    CHECKPOINTING_MIN_PAUSE,
+    CHECKPOINTING_TIMEOUT,
     CHECKPOINTS_RETAINED,
     DRIVER_MEMORY,
     EPOCH_DURATION,
@@ -32,6 +36,7 @@ from headwater.common.config_options import (
     PYTHON_FILES,
     PYTHON_REQUIREMENTS,
     STATE_DIRECTORY,
+    TOLERABLE_FAILED_CHECKPOINTS,
     spark_settings,
 )
 from headwater.common.configuration import Configuration
@@ -185,6 +190,7 @@ class _Job:
                 configuration.get(EPOCH_MAX_RECORDS),
             ),
             configuration.get(CHECKPOINTS_RETAINED),
+            self._checkpoint_settings(),
         )
         try:
             self._resume(coordinator)
@@ -198,6 +204,17 @@ class _Job:
         first, last = coordinator.first_epoch_started, coordinator.last_commit
         runtime_ms = int((last - first) * 1000) if first is not None and last is not None else 0
         return JobExecutionResult(JobID(self._job_id), runtime_ms, coordinator.progress.accumulators())
+
+    def _checkpoint_settings(self) -> CheckpointSettings:
+        configuration = self._configuration
+        interval_ms = configuration.get(CHECKPOINTING_INTERVAL) or 0
+        return CheckpointSettings(
+            # As often as epochs end, or more often: every epoch.
+            interval_ms=interval_ms if interval_ms > configuration.get(EPOCH_DURATION) else 0,
+            min_pause_ms=configuration.get(CHECKPOINTING_MIN_PAUSE),
+            timeout_ms=configuration.get(CHECKPOINTING_TIMEOUT),
+            tolerable_failures=configuration.get(TOLERABLE_FAILED_CHECKPOINTS),
+        )
 
     def _resume(self, coordinator: Coordinator) -> None:
         decision = self._decision

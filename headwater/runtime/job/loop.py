@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headwater.runtime.job.coordinator import Coordinator, JobCancelledError, StartOverError
+from headwater.runtime.job.coordinator import Coordinator, JobCancelledError, WentBackError
 
 POLL_MS = 100
 """How long a job waits before it asks sources again that had nothing."""
@@ -11,13 +11,13 @@ POLL_MS = 100
 def run_epochs(coordinator: Coordinator, epoch_ms: int, *, ticks: bool) -> None:
     """Run epochs until the sources have ended; the last epoch carries the end of event time.
 
-    An epoch runs when there is something to read, a processing-time timer is due, or (with `ticks`) time must be seen
-    to pass. Otherwise the loop sleeps.
+    An epoch runs when there is something to read, a processing-time timer is due, a checkpoint waits for one, or (with
+    `ticks`) time must be seen to pass. Otherwise the loop sleeps.
     """
     while not coordinator.finished:
         try:
             _run_until_finished(coordinator, epoch_ms, ticks=ticks)
-        except StartOverError:
+        except WentBackError:
             continue
 
 
@@ -35,11 +35,13 @@ def _run_until_finished(coordinator: Coordinator, epoch_ms: int, *, ticks: bool)
             if not source.streaming and not source.exhausted
         }
         if coordinator.all_exhausted():
-            coordinator.run_epoch(now_ms, final=True)
+            coordinator.settle_checkpoint()
+            coordinator.run_epoch(coordinator.stamp(), final=True)
             return
         readable = [source for source in coordinator.split_sources if source.can_read(now_ms)]
         timer_due = coordinator.next_timer_ms is not None and coordinator.next_timer_ms <= now_ms
-        if not (readable or batch_frames or timer_due or (ticks and now_ms - coordinator.now_ms >= epoch_ms)):
+        time_passes = ticks and now_ms - coordinator.now_ms >= epoch_ms
+        if not (readable or batch_frames or timer_due or time_passes or coordinator.checkpoint_is_waiting()):
             coordinator.wait_cancelled(poll_ms / 1000)
             continue
         records = coordinator.run_epoch(now_ms, dataframes=batch_frames)

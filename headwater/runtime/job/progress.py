@@ -23,6 +23,8 @@ class JobProgress:
     state_entries: int = 0
     epoch_ms: float = 0.0
     restarts: int = 0
+    rewinds: int = 0
+    """How often the job went back to its last checkpoint."""
     restored_slots: int = 0
     slots: list[SlotAddress] = field(default_factory=list)
     counters: dict[str, int] = field(default_factory=dict)
@@ -33,6 +35,14 @@ class JobProgress:
     def __post_init__(self) -> None:
         self._lock = threading.Lock()
         self._window: list[tuple[float, int]] = []
+
+    def went_to(self, epoch: int, counters: dict[str, int]) -> None:
+        """The job stands at a checkpoint: count from there."""
+        with self._lock:
+            self.epoch = epoch
+            self.counters = dict(counters)
+            self.records_in = counters.get("records_in", 0)
+            self._window.clear()
 
     def epoch_done(self, records: int) -> None:
         """Note a completed epoch for the rate over the last five seconds."""
@@ -59,6 +69,7 @@ class JobProgress:
                 "state_entries": self.state_entries,
                 "epoch_ms": self.epoch_ms,
                 "restarts": self.restarts,
+                "rewinds": self.rewinds,
                 "restored_slots": self.restored_slots,
                 "slots": [
                     {"stage": slot.stage, "partition": slot.partition, "host": slot.host, "pid": slot.pid}

@@ -39,6 +39,8 @@ class SplitSourceProgress:
         self._active: dict[str, _SplitState] = {}
         self._finished = FinishedSplits(layout, spec.uid) if layout is not None else None
         self._finished_ids: set[str] = set()
+        self._ended: list[str] = []
+        """Splits that ended since the last record was made."""
         self._watermarks: dict[str, int] = {}
         self._discovered_ms: int | None = None
         self._rate_from_ms: int | None = None
@@ -86,7 +88,8 @@ class SplitSourceProgress:
         due = self.next_discovery_ms()
         if self._discovered_ms is not None and (due is None or now_ms < due):
             return
-        known = frozenset(self._active) | (self._finished.ids() if self._finished is not None else self._finished_ids)
+        finished = self._finished.ids().union(self._ended) if self._finished is not None else self._finished_ids
+        known = frozenset(self._active) | finished
         try:
             found = self.source.discover_splits(self.spec.parallelism, known)
         except HeadwaterError:
@@ -104,11 +107,7 @@ class SplitSourceProgress:
     def plan(self, first_index: int, budget: int, now_ms: int, *, final: bool) -> list[SourceTask]:
         """The tasks of this source for one epoch. There is always one: without splits it holds event time."""
         if not self._active:
-            return [
-                SourceTask(
-                    first_index, self.spec.id, 0, marker=dict(self._watermarks), exhausted=self.exhausted, final=final
-                )
-            ]
+            return [self.marker(first_index, final=final)]
         budget = min(budget, self._rate_allows(now_ms))
         share, extra = divmod(max(budget, 0), len(self._active))
         width = min(self.spec.parallelism, len(self._active))
@@ -123,6 +122,17 @@ class SplitSourceProgress:
             for subtask, splits in enumerate(assigned)
         ]
 
+    def marker(self, index: int, *, final: bool) -> SourceTask:
+        """A task that reads nothing: it stands for the whole source."""
+        return SourceTask(index, self.spec.id, 0, marker=self._event_time(), exhausted=self.exhausted, final=final)
+
+    def _event_time(self) -> dict[str, int]:
+        """With splits left the slowest one speaks for the source; without, the largest final watermark."""
+        if not self._active:
+            return dict(self._watermarks)
+        slowest = min(self._active.values(), key=lambda state: max(state.watermarks.values(), default=MIN_WATERMARK))
+        return dict(slowest.watermarks)
+
     def _assign(self, state: _SplitState, budget: int) -> SplitAssignment:
         position = None if state.position is None else pickle.loads(state.position)
         try:
@@ -134,8 +144,8 @@ class SplitSourceProgress:
             raise UserCodeError.from_exception(error, self.spec.name, what, self.next_epoch) from error
         return SplitAssignment(split, state.position, budget, state.operator_state, state.watermarks)
 
-    def apply(self, acks: Iterable[SplitAck], epoch: int, attempt_id: str) -> int:
-        """Move on to where the epoch read. Returns the number of records. Called once per completed epoch."""
+    def apply(self, acks: Iterable[SplitAck], epoch: int) -> int:
+        """Move on to where the epoch read. Returns the number of records. Called once per accepted epoch."""
         self.next_epoch = epoch + 1
         ended: list[str] = []
         count = 0
@@ -149,8 +159,7 @@ class SplitSourceProgress:
                 ended.append(ack.split_id)
                 del self._active[ack.split_id]
         self._finished_ids.update(ended)
-        if self._finished is not None:
-            self._finished.add(ended, epoch, attempt_id)
+        self._ended += ended
         # With splits left they speak for themselves; without, the largest final watermark stands for the source.
         for watermarks in finals:
             for place, watermark in watermarks.items():
@@ -162,7 +171,8 @@ class SplitSourceProgress:
 
     # --- persistence
 
-    def record(self) -> SourceRecord:
+    def record(self, epoch: int, attempt_id: str) -> SourceRecord:
+        """Where the source stands, for the manifest of `epoch`. May write a file that the record names."""
         splits = {
             split_id: SplitRecord(
                 pickle.dumps(state.split.payload, 5), state.position, state.operator_state, details=state.watermarks
@@ -171,7 +181,8 @@ class SplitSourceProgress:
         }
         record = SourceRecord(splits, exhausted=self.exhausted, details=dict(self._watermarks))
         if self._finished is not None:
-            record.finished_splits = self._finished.record()
+            record.finished_splits = self._finished.add(self._ended, epoch, attempt_id)
+            self._ended = []
         return record
 
     def restore(self, record: SourceRecord, now_ms: int) -> None:
@@ -184,6 +195,7 @@ class SplitSourceProgress:
             for split_id, split in record.splits.items()
         }
         self._watermarks = dict(record.details)
+        self._ended = []
         # A bounded source has been discovered for good; a watched one looks again at once.
         self._discovered_ms = now_ms if self.source.discovery_interval_ms is None else None
 
@@ -227,7 +239,7 @@ class DataFrameProgress:
         self.records += count
         return count
 
-    def record(self) -> SourceRecord:
+    def record(self, epoch: int, attempt_id: str) -> SourceRecord:
         split = SplitRecord(b"", operator_state=self._operator_state, details=self._watermarks)
         return SourceRecord({"dataframe": split}, exhausted=self.exhausted)
 

@@ -78,17 +78,52 @@ class SlotAddress:
 
 
 @dataclass(frozen=True)
+class Base:
+    """The state that an epoch starts from, and how far it is persisted."""
+
+    epoch: int
+    """The last accepted epoch. -1: empty state."""
+    token: str
+    """Names the state itself: epochs are numbered again after the job went back to a checkpoint."""
+    durable_epoch: int
+    """The last epoch with a manifest, -1 if there is none: only this state can be loaded."""
+    durable_token: str
+    in_flight: str | None = None
+    """Token of the checkpoint that is being completed. A cut that a slot knows of and is neither, has failed."""
+
+
+@dataclass(frozen=True)
+class SnapshotPart:
+    """A partition's part of the checkpoint with `token` is durable, or (with `error`) could not be made so."""
+
+    token: str
+    ref: Any = None  # SnapshotRef | None: nothing had changed
+    error: str | None = None
+    whole: bool = False
+    """The snapshot replaces all earlier ones of the partition."""
+    sync_ms: float = 0.0
+    """How long the slot stood still for it."""
+    async_ms: float = 0.0
+    """How long it then took beside the processing."""
+
+
+@dataclass(frozen=True)
 class BeginEpoch:
     """All that a slot needs to run one epoch attempt."""
 
     attempt: Attempt
-    base_epoch: int
-    """The last epoch whose manifest is durable: the state to start from. -1: empty state."""
+    base: Base
     now_ms: int
     watermarks: dict[str, int]
     snapshots: list[Any]
-    """`SnapshotRef`s of base_epoch, oldest first; read only if the slot does not hold that state."""
+    """`SnapshotRef`s of the durable checkpoint, oldest first; read only if the slot does not hold that state."""
     checkpointing: bool
+    cut: bool = True
+    """The epoch ends with a checkpoint."""
+    wait: bool = False
+    """Acknowledge only when what the slot has to persist is durable, however long that takes."""
+    restore: Any = None
+    """A `PartitionRestore` in place of `snapshots`: the checkpoint was made by a job of another shape."""
     relay_pid: int = 0
     driver_pid: int = 0
 
@@ -101,7 +136,8 @@ class SlotAck:
     partition: int
     address: SlotAddress
     outcome: EpochOutcome
-    delta: Any = None  # SnapshotRef | None
+    part: SnapshotPart | None = None
+    """What became of a checkpoint: the one that ends here, or an earlier one."""
     full: Any = None  # SnapshotRef | None: replaces all snapshots up to its epoch
     writing: str | None = None
     """The file of a full snapshot that is being written: not garbage."""

@@ -1,8 +1,9 @@
 """The state machine of a slot: which epoch its state stands at, and how it gets to the next. Knows no sockets.
 
-State stands at `committed` (an epoch whose manifest is durable), plus, after `finish`, the changes of one more epoch
-that are not known to be committed yet. The next `begin` says which manifest is the last one, and so whether those
-changes are kept or undone. If the slot cannot get to that manifest's state by keeping or undoing, it loads it.
+State stands at an accepted epoch (all partitions acknowledged it), plus, after `finish`, the changes of one more that
+is not known to be accepted yet. The next `begin` says which epoch is the last accepted one, and so whether those
+changes are kept or undone; and what became of the checkpoint that was cut last. If the slot cannot get to the state it
+is to start from by keeping, undoing or going back to the last checkpoint in memory, it loads that checkpoint.
 """
 
 from __future__ import annotations
@@ -10,22 +11,22 @@ from __future__ import annotations
 import gc
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
-from headwater.checkpoint.paths import CheckpointLayout
+from headwater.checkpoint.paths import CheckpointLayout, SnapshotKind
+from headwater.checkpoint.restore_reader import restored_sections
 from headwater.checkpoint.snapshot_file import SnapshotRef, read_sections, write_snapshot
 from headwater.common.errors import CheckpointError, HeadwaterError
 from headwater.graph.plan import JobPlan
 from headwater.runtime.edges import Emit
 from headwater.runtime.slot.full_snapshot import FullSnapshotChild, full_snapshot_is_due
-from headwater.runtime.slot.protocol import Attempt, BeginEpoch, SlotAck, SlotAddress
+from headwater.runtime.slot.protocol import Attempt, Base, BeginEpoch, SlotAck, SlotAddress
+from headwater.runtime.slot.upload import GRACE_SECONDS, Upload
 from headwater.runtime.stage_runner import RunnerIdentity, StageRunner
 from headwater.state.keyed_backend import KeyedStateBackend
+from headwater.state.section import Section
 
 log = logging.getLogger(__name__)
-
-NOTHING = -2
-"""`committed` of a slot that holds no state yet, not even the empty one (-1) that a job begins with."""
 
 FULL_COLLECTION_EVERY = 200
 """Epochs between two full garbage collections; young objects are collected after each epoch."""
@@ -46,24 +47,33 @@ class Slot:
         self._runner: StageRunner | None = None
         self._emit: Emit | None = None
         self._full: FullSnapshotChild | None = None
+        self._upload: Upload | None = None
         self._epochs_run = 0
-        self.committed = NOTHING
-        self.pending: int | None = None
+        self._accepted: str | None = None
+        """Token of the state that is held; None: not even the empty one that a job begins with."""
+        self._durable: str | None = None
+        """Token of the checkpoint that the backends can go back to."""
+        self._in_flight: str | None = None
+        """Token of the checkpoint that was cut last, until it is known what became of it."""
+        self._pending: tuple[str, bool] | None = None
+        """The epoch that was run but is not known to be accepted, and whether a checkpoint was cut at its end."""
         self._dirty = False
 
     # --- the epoch
 
     def begin(self, begin: BeginEpoch, emit: Emit) -> bool:
-        """Get to the state of `begin.base_epoch` and start the attempt. Returns True if state had to be loaded."""
+        """Get to the state of `begin.base` and start the attempt. Returns True if state had to be loaded."""
         gc.disable()
-        self._settle(begin.base_epoch)
-        restored = self.committed != begin.base_epoch
+        base = begin.base
+        self._settle(begin)
+        restored = self._accepted != base.token and not self._go_back_to(base)
         if restored:
             self._restore(begin)
         runner = self._runner
         assert runner is not None
-        if begin.checkpointing and self._full is None and full_snapshot_is_due(begin.snapshots):
-            self._full = self._start_full(runner, begin.attempt, begin.base_epoch)
+        at_checkpoint = base.token in (self._durable, self._in_flight)
+        if begin.checkpointing and at_checkpoint and self._full is None and full_snapshot_is_due(begin.snapshots):
+            self._full = self._start_full(runner, begin.attempt, base.epoch)
         self._emit = emit
         self._dirty = True
         for backend in runner.backends():
@@ -84,11 +94,15 @@ class Slot:
         after_processing = time.perf_counter()
         ack = SlotAck(self._address.stage, self._address.partition, self._address, outcome, restored=restored)
         if begin.checkpointing:
-            ack.delta = self._write_delta(begin.attempt)
+            if begin.cut:
+                self._upload = self._start_upload(begin)
+            if self._upload is not None:
+                # Repeated until it is settled: an acknowledgement may be lost with its attempt.
+                ack.part = self._upload.result(None if begin.wait else GRACE_SECONDS if begin.cut else 0)
             if self._full is not None and self._full.done():
                 ack.full, self._full = self._full.result(), None
             ack.writing = self._full.name if self._full is not None else None
-        self.pending, self._dirty = begin.attempt.epoch, False
+        self._pending, self._dirty = (begin.attempt.id, begin.cut or not begin.checkpointing), False
         ack.processing_ms = (after_processing - self._started) * 1000
         ack.snapshot_ms = (time.perf_counter() - after_processing) * 1000
         self._epochs_run += 1
@@ -109,23 +123,54 @@ class Slot:
 
     # --- getting to a state
 
-    def _settle(self, base_epoch: int) -> None:
-        """Keep or undo the changes that are not known to be committed."""
+    def _settle(self, begin: BeginEpoch) -> None:
+        """Keep or undo the epoch that is not known to be accepted, and the checkpoint that is not known to be one."""
+        base = begin.base
         if self._dirty:
             self.abort()
-        if self.pending is None:
+        if self._runner is None:
             return
-        if self.pending == base_epoch and self._runner is not None:
-            for backend in self._runner.backends():
-                backend.commit_epoch(cut=True)
+        backends = self._runner.backends()
+        if self._pending is not None:
+            (token, cut), self._pending = self._pending, None
+            if token != base.token:
+                self._undo()
+                self._forget_upload(token)
+            else:
+                for backend in backends:
+                    backend.commit_epoch(cut=cut)
+                self._accepted = token
+                self._in_flight = token if cut else self._in_flight
+        if self._in_flight is None:
+            return
+        if not begin.checkpointing or self._in_flight == base.durable_token:
+            for backend in backends:
                 backend.checkpoint_completed()
-            self.committed = base_epoch
-        else:
-            self._undo()
-        self.pending = None
+            self._forget_upload(self._in_flight)
+            self._durable, self._in_flight = self._in_flight, None
+        elif self._in_flight != base.in_flight:
+            for backend in backends:
+                backend.checkpoint_failed()
+            self._forget_upload(self._in_flight)
+            self._in_flight = None
+
+    def _go_back_to(self, base: Base) -> bool:
+        """Try to get to the last checkpoint by taking back in memory what came after it."""
+        if self._runner is None or self._durable is None or base.token != self._durable:
+            return False
+        self._runner.abort_epoch()
+        if not all([backend.rewind() for backend in self._runner.backends()]):
+            return False
+        self._accepted = self._durable
+        return True
+
+    def _forget_upload(self, token: str) -> None:
+        """Nobody waits for it any more. Its file, if it comes to be one, is garbage."""
+        if self._upload is not None and self._upload.token == token:
+            self._upload = None
 
     def _undo(self) -> None:
-        """Back to the committed epoch: what operators keep beside their state, then the state."""
+        """Back to the accepted epoch: what operators keep beside their state, then the state."""
         self._dirty = False
         if self._runner is None:
             return
@@ -136,38 +181,44 @@ class Slot:
                 backend.rollback_epoch()
 
     def _restore(self, begin: BeginEpoch) -> None:
-        if begin.base_epoch >= 0 and not begin.checkpointing:
+        base = begin.base
+        if base.token != base.durable_token:
             raise StateLostError(
                 f"stage {self._address.stage} partition {self._address.partition} lost its state of epoch "
-                f"{begin.base_epoch}, and checkpointing is off"
+                f"{base.epoch}; "
+                + (f"the last checkpoint is of epoch {base.durable_epoch}" if begin.checkpointing else "there is none")
             )
         if self._runner is not None:
             try:
                 self._runner.close()
             except Exception:
                 log.warning("closing the functions of a replaced state failed", exc_info=True)
-        self.committed, self.pending = NOTHING, None
+        self._accepted = self._durable = self._in_flight = self._pending = self._upload = None
         identity = RunnerIdentity(self._job_id, self._address.partition, begin.attempt.incarnation)
         runner = StageRunner(self._plan, self._address.stage, identity, self._forward)
-        self._load(runner, begin.snapshots)
+        self._load(runner, begin)
         runner.open()
         self._runner = runner
-        self.committed = begin.base_epoch
+        self._accepted = self._durable = base.token
         # What was just loaded lives long: keep the collector from looking at it again and again.
         gc.collect()
         gc.freeze()
 
-    def _load(self, runner: StageRunner, snapshots: list[SnapshotRef]) -> None:
-        if not snapshots:
-            return
-        if self._layout is None:
-            raise CheckpointError("snapshots to restore, but no checkpoint directory is known")
+    def _load(self, runner: StageRunner, begin: BeginEpoch) -> None:
         backends = {(backend.uid, isinstance(backend, KeyedStateBackend)): backend for backend in runner.backends()}
-        for ref in snapshots:
-            for section in read_sections(self._layout.snapshot(ref.name), ref):
-                backend = backends.get((section.uid, section.key_group >= 0))
-                if backend is not None:
-                    backend.load_section(section)
+        for section in self._sections_of(begin):
+            backend = backends.get((section.uid, section.key_group >= 0))
+            if backend is not None:
+                backend.load_section(section)
+
+    def _sections_of(self, begin: BeginEpoch) -> Iterable[Section]:
+        if begin.restore is not None:
+            yield from restored_sections(begin.restore)
+        elif begin.snapshots:
+            if self._layout is None:
+                raise CheckpointError("snapshots to restore, but no checkpoint directory is known")
+            for ref in begin.snapshots:
+                yield from read_sections(self._layout.snapshot(ref.name), ref)
 
     def _forward(self, target: int, frame: bytes) -> None:
         assert self._emit is not None
@@ -175,15 +226,29 @@ class Slot:
 
     # --- snapshots
 
-    def _write_delta(self, attempt: Attempt) -> SnapshotRef | None:
-        sections = [section for backend in self.runner.backends() for section in backend.delta_sections()]
-        if not sections:
-            return None
+    def _start_upload(self, begin: BeginEpoch) -> Upload:
+        """Encode what the checkpoint needs of this partition, now, and write it beside the next epochs."""
+        started = time.perf_counter()
+        attempt, whole = begin.attempt, begin.restore is not None
+        sections = self._checkpoint_sections(whole=whole)
+        if not sections and not whole:
+            return Upload(attempt.id, None, whole=False, sync_ms=(time.perf_counter() - started) * 1000)
         assert self._layout is not None
-        path = self._layout.new_snapshot(
-            self._address.stage, self._address.partition, attempt.epoch, attempt.id, "delta"
+        kind: SnapshotKind = "full" if whole else "delta"
+        path = self._layout.new_snapshot(self._address.stage, self._address.partition, attempt.epoch, attempt.id, kind)
+        header = self._header(attempt.epoch, kind)
+        return Upload(
+            attempt.id,
+            lambda: write_snapshot(path, header, sections),
+            whole=whole,
+            sync_ms=(time.perf_counter() - started) * 1000,
         )
-        return write_snapshot(path, self._header(attempt.epoch, "delta"), sections)
+
+    def _checkpoint_sections(self, *, whole: bool) -> list[Section]:
+        backends = self.runner.backends()
+        if whole:
+            return [section for backend in backends for section in backend.full_sections()]
+        return [section for backend in backends for section in backend.delta_sections()]
 
     def _start_full(self, runner: StageRunner, attempt: Attempt, epoch: int) -> FullSnapshotChild:
         assert self._layout is not None

@@ -96,7 +96,7 @@ class StreamingQueryDriver:
             if len(frames) > 1 or self._ticks:
                 batch.persist()
             try:
-                coordinator.run_epoch(coordinator.stamp(), dataframes=frames, spark={"batch_id": batch_id})
+                coordinator.run_epoch(coordinator.stamp(), dataframes=frames, spark={"batch_id": batch_id}, wait=True)
             finally:
                 batch.unpersist()
         except BaseException as error:

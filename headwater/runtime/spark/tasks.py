@@ -212,11 +212,14 @@ def _in_slot(
     header, place = task.header, (task.stage, task.partition)
     begin = BeginEpoch(
         attempt=header.attempt,
-        base_epoch=header.base_epoch,
+        base=header.base,
         now_ms=header.now_ms,
         watermarks=watermarks,
         snapshots=header.snapshots.get(place, []),
         checkpointing=header.checkpointing,
+        cut=header.cut,
+        wait=header.wait,
+        restore=header.restores.get(place),
         relay_pid=os.getpid(),
         driver_pid=header.driver_pid,
     )

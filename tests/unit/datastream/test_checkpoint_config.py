@@ -58,13 +58,32 @@ def test_retention(config, configuration, retention):
 
 
 @pytest.mark.parametrize(
+    ("set_it", "get_it", "value", "key", "stored"),
+    [
+        ("set_checkpoint_timeout", "get_checkpoint_timeout", 50, "timeout", 50),
+        ("set_min_pause_between_checkpoints", "get_min_pause_between_checkpoints", 5, "min-pause", 5),
+        ("set_tolerable_checkpoint_failure_number", "get_tolerable_checkpoint_failure_number", 3,
+         "tolerable-failed-checkpoints", 3),
+        ("set_fail_on_checkpointing_errors", "is_fail_on_checkpointing_errors", False,
+         "tolerable-failed-checkpoints", 2**31 - 1),
+    ],
+)  # fmt: skip
+def test_how_checkpoints_are_taken(config, configuration, set_it, get_it, value, key, stored):
+    assert getattr(config, set_it)(value) is config
+    assert getattr(config, get_it)() == value
+    assert configuration.get_integer(f"execution.checkpointing.{key}", -1) == stored
+
+
+@pytest.mark.parametrize("bad", [-1, "three", 1.5])
+def test_a_bad_number_of_tolerable_failures_is_refused(config, bad):
+    with pytest.raises(ConfigurationError, match="number from 0"):
+        config.set_tolerable_checkpoint_failure_number(bad)
+
+
+@pytest.mark.parametrize(
     ("set_it", "get_it", "value"),
     [
-        ("set_checkpoint_timeout", "get_checkpoint_timeout", 5),
-        ("set_min_pause_between_checkpoints", "get_min_pause_between_checkpoints", 5),
         ("set_max_concurrent_checkpoints", "get_max_concurrent_checkpoints", 2),
-        ("set_tolerable_checkpoint_failure_number", "get_tolerable_checkpoint_failure_number", 3),
-        ("set_fail_on_checkpointing_errors", "is_fail_on_checkpointing_errors", False),
         ("enable_unaligned_checkpoints", "is_unaligned_checkpoints_enabled", True),
         ("set_force_unaligned_checkpoints", "is_force_unaligned_checkpoints", True),
         ("set_alignment_timeout", "get_aligned_checkpoint_timeout", Duration.of_seconds(1)),

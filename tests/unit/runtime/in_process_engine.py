@@ -118,11 +118,14 @@ class InProcessEngine:
             slot = self.slots[place] = Slot(self.plan, "job", address, self._layout)
         begin = BeginEpoch(
             attempt=header.attempt,
-            base_epoch=header.base_epoch,
+            base=header.base,
             now_ms=header.now_ms,
             watermarks=header.watermarks.get(place, {}),
             snapshots=header.snapshots.get(place, []),
             checkpointing=header.checkpointing,
+            cut=header.cut,
+            wait=header.wait,
+            restore=header.restores.get(place),
             relay_pid=os.getpid(),
             driver_pid=header.driver_pid,
         )

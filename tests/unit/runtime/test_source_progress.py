@@ -75,7 +75,7 @@ def test_a_budget_smaller_than_the_number_of_splits_starves_none() -> None:
     for epoch in range(3):
         tasks = progress.plan(0, 1, NOW_MS, final=False)
         served |= {each.split.split_id for task in tasks for each in task.splits if each.budget}
-        progress.apply([], epoch, "attempt")
+        progress.apply([], epoch)
     assert served == {"s0", "s1", "s2"}
 
 
@@ -86,7 +86,7 @@ def test_no_more_tasks_than_splits() -> None:
 def test_planning_twice_gives_the_same_until_an_epoch_is_applied() -> None:
     progress = progress_of(Numbers(2))
     assert progress.plan(0, 10, NOW_MS, final=False) == progress.plan(0, 10, NOW_MS, final=False)
-    assert progress.apply([ack("s0", 5, 5), ack("s1", 3, 3)], 0, "a") == 8
+    assert progress.apply([ack("s0", 5, 5), ack("s1", 3, 3)], 0) == 8
     positions = {a.split.split_id: a.position for t in progress.plan(0, 10, NOW_MS, final=False) for a in t.splits}
     assert positions == {"s0": pickle.dumps(5), "s1": pickle.dumps(3)}
 
@@ -94,9 +94,9 @@ def test_planning_twice_gives_the_same_until_an_epoch_is_applied() -> None:
 def test_a_bounded_source_is_exhausted_when_its_last_split_is() -> None:
     progress = progress_of(Numbers(2))
     assert not progress.exhausted
-    progress.apply([ack("s0", 100, 100, finished=True, watermark=7), ack("s1", 3, 3, watermark=2)], 0, "a")
+    progress.apply([ack("s0", 100, 100, finished=True, watermark=7), ack("s1", 3, 3, watermark=2)], 0)
     assert not progress.exhausted
-    progress.apply([ack("s1", 100, 97, finished=True, watermark=5)], 1, "b")
+    progress.apply([ack("s1", 100, 97, finished=True, watermark=5)], 1)
     assert progress.exhausted and not progress.can_read(NOW_MS)
     (marker,) = progress.plan(0, 10, NOW_MS, final=True)
     assert marker.splits == () and marker.final and marker.exhausted
@@ -106,7 +106,7 @@ def test_a_bounded_source_is_exhausted_when_its_last_split_is() -> None:
 def test_a_finished_split_is_never_asked_for_again(tmp_path: Path) -> None:
     source = Watched(2)
     progress = progress_of(source, directory=tmp_path)
-    progress.apply([ack("s0", 100, 100, finished=True)], 0, "a")
+    progress.apply([ack("s0", 100, 100, finished=True)], 0)
     progress.discover(NOW_MS + 999)
     assert len(source.asked_for) == 1, "not yet time to look again"
     progress.discover(NOW_MS + 1_000)
@@ -132,7 +132,7 @@ def test_an_error_of_the_source_in_the_driver_names_it_and_the_epoch() -> None:
             raise OSError("no such feed")
 
     progress = progress_of(Broken())
-    progress.apply([], 3, "a")
+    progress.apply([], 3)
     with pytest.raises(UserCodeError, match="no such feed") as raised:
         progress.plan(0, 10, NOW_MS, final=False)
     assert (raised.value.operator_name, raised.value.epoch) == ("Numbers", 4)
@@ -143,7 +143,7 @@ def test_the_rate_is_kept_over_epochs() -> None:
     read = 0
     for step in range(0, 5_001, 50):
         allowed = sum(budgets(progress.plan(0, 1_000, NOW_MS + step, final=False)).values())
-        read += progress.apply([ack("s0", read + allowed, allowed)], step, str(step))
+        read += progress.apply([ack("s0", read + allowed, allowed)], step)
         assert read <= step / 10 + 1
     assert read == pytest.approx(500, abs=5)
 
@@ -153,7 +153,7 @@ def test_after_a_pause_only_a_burst_is_made_up_for() -> None:
     progress.plan(0, 1_000, NOW_MS, final=False)
     allowed = budgets(progress.plan(0, 10**6, NOW_MS + 3_600_000, final=False))
     assert allowed == {"s0": 100 * BURST_MS // 1000}
-    progress.apply([ack("s0", 200, 200)], 0, "a")
+    progress.apply([ack("s0", 200, 200)], 0)
     assert not progress.can_read(NOW_MS + 3_600_000)
     assert progress.can_read(NOW_MS + 3_600_050)
 
@@ -161,9 +161,9 @@ def test_after_a_pause_only_a_burst_is_made_up_for() -> None:
 def test_record_and_restore(tmp_path: Path) -> None:
     progress = progress_of(Numbers(3), directory=tmp_path)
     progress.apply(
-        [ack("s0", 100, 100, finished=True, watermark=9), ack("s1", 42, 42, watermark=4), ack("s2", 1, 1)], 0, "a"
+        [ack("s0", 100, 100, finished=True, watermark=9), ack("s1", 42, 42, watermark=4), ack("s2", 1, 1)], 0
     )
-    record = progress.record()
+    record = progress.record(0, "a")
     source = Numbers(3)
     restored = SplitSourceProgress(
         progress.spec.__class__(1, "numbers", "Numbers", source, 2), CheckpointLayout(tmp_path)
@@ -172,16 +172,16 @@ def test_record_and_restore(tmp_path: Path) -> None:
     restored.discover(NOW_MS + 10**9)
     assert source.asked_for == [], "a bounded source has been cut up for good"
     assert restored.plan(0, 10, NOW_MS, final=False) == progress.plan(0, 10, NOW_MS, final=False)
-    restored.apply([ack("s1", 100, 58, finished=True), ack("s2", 100, 99, finished=True)], 1, "b")
+    restored.apply([ack("s1", 100, 58, finished=True), ack("s2", 100, 99, finished=True)], 1)
     assert restored.exhausted
 
 
 def test_a_watched_source_looks_again_at_once_after_a_restart(tmp_path: Path) -> None:
     progress = progress_of(Watched(1), directory=tmp_path)
-    progress.apply([ack("s0", 100, 100, finished=True)], 0, "a")
+    progress.apply([ack("s0", 100, 100, finished=True)], 0)
     source = Watched(2)
     restored = SplitSourceProgress(SourceSpec(1, "numbers", "Numbers", source, 2), CheckpointLayout(tmp_path))
-    restored.restore(progress.record(), NOW_MS)
+    restored.restore(progress.record(0, "a"), NOW_MS)
     restored.discover(NOW_MS)
     assert source.asked_for == [frozenset({"s0"})]
     assert not restored.exhausted and restored.can_read(NOW_MS)

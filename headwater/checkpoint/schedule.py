@@ -1,0 +1,63 @@
+"""When to take a checkpoint, and when one has failed too often. Pure: times are given."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class CheckpointSettings:
+    """As Flink's `CheckpointConfig`. All times in milliseconds."""
+
+    interval_ms: int = 0
+    """Between two cuts; 0: every epoch ends with one."""
+    min_pause_ms: int = 0
+    """Between the end of one checkpoint and the cut of the next."""
+    timeout_ms: int = 600_000
+    """A checkpoint that takes longer has failed."""
+    tolerable_failures: int = 0
+    """So many in a row are only logged."""
+
+
+class CheckpointSchedule:
+    """Which epochs end with a checkpoint. At most one is in flight. Times come from one monotonic clock."""
+
+    def __init__(self, settings: CheckpointSettings) -> None:
+        self._settings = settings
+        self._last_cut_ms: float | None = None
+        self._last_end_ms: float | None = None
+        self._in_flight = False
+        self._failures = 0
+
+    def due(self, now_ms: float) -> bool:
+        """Whether the epoch that begins now is to end with a checkpoint."""
+        if self._in_flight:
+            return False
+        if self._last_cut_ms is None:
+            return True
+        rested = self._last_end_ms is None or now_ms - self._last_end_ms >= self._settings.min_pause_ms
+        return rested and now_ms - self._last_cut_ms >= self._settings.interval_ms
+
+    def cut(self, now_ms: float) -> None:
+        """A checkpoint is now in flight."""
+        self._last_cut_ms, self._in_flight = now_ms, True
+
+    def timed_out(self, now_ms: float) -> bool:
+        """Whether the checkpoint in flight has taken too long."""
+        return (
+            self._in_flight and self._last_cut_ms is not None and now_ms - self._last_cut_ms > self._settings.timeout_ms
+        )
+
+    def completed(self, now_ms: float) -> None:
+        """The checkpoint in flight is durable."""
+        self._last_end_ms, self._in_flight, self._failures = now_ms, False, 0
+
+    def failed(self, now_ms: float) -> bool:
+        """The checkpoint in flight will not be. Returns False if that was one too many in a row."""
+        self._last_end_ms, self._in_flight = now_ms, False
+        self._failures += 1
+        return self._failures <= self._settings.tolerable_failures
+
+    def abandoned(self) -> None:
+        """The job goes back to an earlier checkpoint: the one in flight, if any, does not count as failed."""
+        self._in_flight = False

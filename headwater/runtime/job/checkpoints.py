@@ -1,0 +1,269 @@
+"""From the cut of a checkpoint to its commit: parts come in, the manifest is written, then sinks commit.
+
+Law 3 lives in `_complete`: nothing is visible before its manifest is durable. That may take as long as it takes: epochs
+go on meanwhile. At most one checkpoint is in flight; if it fails, the next one contains its changes and its output.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import TimeoutError as FutureTimeoutError
+from dataclasses import dataclass, field
+
+import msgspec
+
+from headwater.checkpoint.manifest import Manifest
+from headwater.checkpoint.paths import TEMPORARY_SUFFIX
+from headwater.checkpoint.schedule import CheckpointSchedule
+from headwater.checkpoint.snapshot_file import SnapshotRef
+from headwater.checkpoint.store import ManifestStore
+from headwater.common.errors import CheckpointError
+from headwater.runtime import fault
+from headwater.runtime.job.checkpoint_stats import CheckpointStats, PartStats
+from headwater.runtime.job.committers import SinkCommitters
+from headwater.runtime.slot.protocol import SnapshotPart
+
+log = logging.getLogger(__name__)
+
+Place = tuple[int, int]
+"""(stage, partition)"""
+
+GRACE_SECONDS = 0.1
+"""How long an epoch waits for its own checkpoint before the next one starts beside it."""
+
+HISTORY = 100
+"""Of so many checkpoints the statistics are kept."""
+
+
+class ManifestNotWrittenError(CheckpointError):
+    """The checkpoint in flight has failed. The job's state and output are where they were."""
+
+
+@dataclass
+class Cut:
+    """A checkpoint in flight."""
+
+    token: str
+    draft: Manifest
+    """Its manifest, as far as it is known at the cut: all but the snapshots."""
+    waiting_for: set[Place]
+    victims: Mapping[str, int]
+    """For injected faults."""
+    triggered_ms: int
+    started: float
+    parts: dict[Place, SnapshotPart] = field(default_factory=dict)
+    arrived: dict[Place, float] = field(default_factory=dict)
+    manifest: Manifest | None = None
+    chains: dict[Place, list[SnapshotRef]] = field(default_factory=dict)
+    future: Future[None] | None = None
+
+
+class Checkpoints:
+    """Owned by the coordinator and used by its thread. Only `_complete` runs in another one."""
+
+    def __init__(
+        self,
+        store: ManifestStore | None,
+        committers: SinkCommitters,
+        schedule: CheckpointSchedule,
+        retained: int,
+    ) -> None:
+        self._store = store
+        self._committers = committers
+        self.schedule = schedule
+        self._retained = retained
+        self._executor: ThreadPoolExecutor | None = None
+        self.chains: dict[Place, list[SnapshotRef]] = {}
+        """The snapshots of the last durable checkpoint."""
+        self._fulls: dict[Place, SnapshotRef] = {}
+        self.writing: set[str] = set()
+        """Names of files that are being written and are not garbage."""
+        self.durable: Manifest | None = None
+        """The last checkpoint of this run, or the one it started from."""
+        self.durable_token = "start"
+        """Names the state that can be loaded."""
+        self.committed_token = "start"
+        """Names the state up to which output is visible; without a store nothing can be loaded."""
+        self.in_flight: Cut | None = None
+        self.history: deque[CheckpointStats] = deque(maxlen=HISTORY)
+        self.on_durable: list[Callable[[Manifest], None]] = []
+        """Called in the coordinator's thread after each completed checkpoint."""
+
+    def start_from(self, manifest: Manifest | None, token: str, chains: Mapping[Place, list[SnapshotRef]]) -> None:
+        """The job stands at a checkpoint that is complete, or at its very beginning."""
+        self.durable, self.durable_token, self.committed_token = manifest, token, token
+        self.chains = {place: list(chain) for place, chain in chains.items()}
+        self._fulls = {}
+        self.in_flight = None
+        self.schedule.abandoned()
+
+    # --- the coordinator's thread
+
+    def cut(self, cut: Cut) -> None:
+        """A checkpoint ends with the epoch that was just accepted."""
+        assert self.in_flight is None
+        self.in_flight = cut
+        self.schedule.cut(_now_ms())
+
+    def add_part(self, place: Place, part: SnapshotPart, elapsed_ms: float) -> None:
+        """A partition says what became of its part, `elapsed_ms` after its epoch began."""
+        cut = self.in_flight
+        if cut is not None and part.token == cut.token and place in cut.waiting_for:
+            cut.waiting_for.discard(place)
+            cut.parts[place] = part
+            cut.arrived[place] = elapsed_ms
+
+    def add_full(self, place: Place, full: SnapshotRef) -> None:
+        """A full snapshot takes the place of all that is not newer; from the next manifest on."""
+        self._fulls[place] = full
+
+    def advance(self, *, wait: bool) -> dict[str, list[bytes]] | None:
+        """Take the checkpoint in flight as far as it goes. If it failed, returns the output that it did not commit.
+
+        Raises what a sink's commit raised, and CheckpointError when too many checkpoints failed in a row.
+        """
+        cut = self.in_flight
+        if cut is None:
+            return None
+        errors = [f"partition {place}: {part.error}" for place, part in cut.parts.items() if part.error is not None]
+        if errors:
+            return self._fail(cut, errors[0])
+        if cut.waiting_for:
+            if self.schedule.timed_out(_now_ms()):
+                return self._fail(cut, f"partitions {sorted(cut.waiting_for)} were not done in time")
+            return None
+        if cut.future is None:
+            cut.chains = self._chains_with(cut.parts)
+            cut.manifest = _with_snapshots(cut.draft, cut.chains)
+            protected = self.writing | {name + TEMPORARY_SUFFIX for name in self.writing}
+            cut.future = self._submit(cut.manifest, cut.victims, protected)
+        try:
+            cut.future.result(None if wait else GRACE_SECONDS)
+        except FutureTimeoutError:
+            return None
+        except ManifestNotWrittenError as error:
+            return self._fail(cut, str(error))
+        self._completed(cut)
+        return None
+
+    def settle(self) -> dict[str, list[bytes]] | None:
+        """Before the job goes back: nothing may become durable later. Returns as `advance` does."""
+        cut = self.in_flight
+        if cut is None:
+            return None
+        if cut.future is not None:
+            return self.advance(wait=True)
+        self.in_flight = None
+        self.schedule.abandoned()
+        return cut.draft.committables
+
+    def close(self) -> None:
+        if self._executor is not None:
+            self._executor.shutdown(wait=True)
+
+    def _completed(self, cut: Cut) -> None:
+        assert cut.manifest is not None
+        self.in_flight = None
+        self.chains = cut.chains
+        self._fulls = {place: ref for place, ref in self._fulls.items() if not _contains(cut.chains.get(place), ref)}
+        self.committed_token = cut.token
+        if self._store is not None:
+            self.durable, self.durable_token = cut.manifest, cut.token
+        self.schedule.completed(_now_ms())
+        self.history.append(_stats(cut, "completed"))
+        for callback in self.on_durable:
+            callback(cut.manifest)
+
+    def _fail(self, cut: Cut, reason: str) -> dict[str, list[bytes]]:
+        self.in_flight = None
+        self.history.append(_stats(cut, "failed", reason))
+        log.warning("checkpoint of epoch %d failed: %s", cut.draft.epoch, reason)
+        if not self.schedule.failed(_now_ms()):
+            raise CheckpointFailuresError(f"checkpoint of epoch {cut.draft.epoch} failed: {reason}", cut)
+        return cut.draft.committables
+
+    def _chains_with(self, parts: Mapping[Place, SnapshotPart]) -> dict[Place, list[SnapshotRef]]:
+        chains = {place: list(chain) for place, chain in self.chains.items()}
+        for place, part in parts.items():
+            chain = [] if part.whole else chains.get(place, [])
+            if part.ref is not None:
+                chain = [*chain, part.ref]
+            full = self._fulls.get(place)
+            if full is not None and not part.whole:
+                chain = [full, *(ref for ref in chain if ref.epoch > full.epoch)]
+            chains[place] = chain
+        return chains
+
+    # --- beside it
+
+    def _submit(self, manifest: Manifest, victims: Mapping[str, int], protected: Iterable[str]) -> Future[None]:
+        if self._executor is None:
+            self._executor = ThreadPoolExecutor(max_workers=1, thread_name_prefix="checkpoint")
+        return self._executor.submit(self._complete, manifest, victims, set(protected))
+
+    def _complete(self, manifest: Manifest, victims: Mapping[str, int], protected: set[str]) -> None:
+        """Write the manifest, then let the output be seen."""
+        if self._store is not None:
+            try:
+                self._store.write(manifest)
+            except CheckpointError as error:
+                raise ManifestNotWrittenError(str(error)) from error
+        fault.reached("manifest-written", manifest.epoch, dict(victims))
+        self._committers.commit(manifest.committables)
+        fault.reached("sink-committed", manifest.epoch, dict(victims))
+        if self._store is not None:
+            self._store.note_committed(manifest.epoch)
+            self._store.collect_garbage(self._retained, protected)
+
+
+class CheckpointFailuresError(CheckpointError):
+    """More checkpoints in a row failed than `execution.checkpointing.tolerable-failed-checkpoints` allows."""
+
+    def __init__(self, reason: str, cut: Cut) -> None:
+        super().__init__(reason)
+        self.committables = cut.draft.committables
+
+
+def _with_snapshots(draft: Manifest, chains: Mapping[Place, list[SnapshotRef]]) -> Manifest:
+    partitions = [
+        msgspec.structs.replace(record, snapshots=chains.get((record.stage, record.partition), []))
+        for record in draft.partitions
+    ]
+    return msgspec.structs.replace(draft, partitions=partitions)
+
+
+def _contains(chain: list[SnapshotRef] | None, ref: SnapshotRef) -> bool:
+    return chain is not None and any(each.name == ref.name for each in chain)
+
+
+def _stats(cut: Cut, status: str, reason: str | None = None) -> CheckpointStats:
+    ended = time.monotonic()
+    parts = [
+        PartStats(
+            stage=place[0],
+            partition=place[1],
+            delta_bytes=part.ref.length if part.ref is not None else 0,
+            sync_ms=part.sync_ms,
+            async_ms=part.async_ms,
+            arrived_ms=cut.arrived[place],
+        )
+        for place, part in sorted(cut.parts.items())
+    ]
+    full_bytes = sum(ref.length for chain in cut.chains.values() for ref in chain)
+    return CheckpointStats(
+        epoch=cut.draft.epoch,
+        status=status,
+        reason=reason,
+        triggered_ms=cut.triggered_ms,
+        duration_ms=(ended - cut.started) * 1000,
+        full_bytes=full_bytes,
+        parts=tuple(parts),
+    )
+
+
+def _now_ms() -> float:
+    return time.monotonic() * 1000

@@ -1,0 +1,49 @@
+"""Makes a slot's part of a checkpoint durable while the slot works on."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+
+from headwater.checkpoint.snapshot_file import SnapshotRef
+from headwater.runtime.slot.protocol import SnapshotPart
+
+GRACE_SECONDS = 0.1
+"""A slot waits this long for its part before it acknowledges without it: to a local disk it never takes longer, and
+output that need not wait for another epoch is seen earlier."""
+
+
+class Upload:
+    """One part on its way. What it writes was encoded before: later epochs do not show in it."""
+
+    def __init__(self, token: str, write: Callable[[], SnapshotRef] | None, *, whole: bool, sync_ms: float) -> None:
+        self.token = token
+        self._write = write
+        self._whole = whole
+        self._sync_ms = sync_ms
+        self._part: SnapshotPart | None = None
+        self._thread: threading.Thread | None = None
+        if write is None:
+            self._part = SnapshotPart(token, whole=whole, sync_ms=sync_ms)
+        else:
+            self._thread = threading.Thread(target=self._run, name=f"upload-{token}", daemon=True)
+            self._thread.start()
+
+    def _run(self) -> None:
+        started = time.perf_counter()
+        ref: SnapshotRef | None = None
+        error: str | None = None
+        assert self._write is not None
+        try:
+            ref = self._write()
+        except Exception as problem:
+            error = f"{type(problem).__name__}: {problem}"
+        async_ms = (time.perf_counter() - started) * 1000
+        self._part = SnapshotPart(self.token, ref, error, self._whole, self._sync_ms, async_ms)
+
+    def result(self, timeout: float | None) -> SnapshotPart | None:
+        """The part, or None if it is still on its way after `timeout` seconds (None: wait for it)."""
+        if self._thread is not None:
+            self._thread.join(timeout)
+        return self._part
