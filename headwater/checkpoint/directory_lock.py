@@ -2,6 +2,9 @@
 
 The lock is `flock` on `<root>/LOCK`: the kernel lets go of it when the process ends, however it ends, so there are no
 stale locks to clean up. The file's content only tells a second job who holds it.
+
+An object store has no locks. There the job that was started last has the directory, and the one before it is fenced
+(claims.py); the same holds on a local directory whose lock was lost.
 """
 
 from __future__ import annotations
@@ -53,8 +56,11 @@ class DirectoryLock:
         return self._descriptor is not None
 
     def acquire(self) -> None:
-        """Take the directory, or raise JobInUseError that names the pid and host of the job in it."""
-        if self.held:
+        """Take the directory, or raise JobInUseError that names the pid and host of the job in it.
+
+        Does nothing where the directory is not a local one.
+        """
+        if self.held or not self._layout.is_local:
             return
         self._layout.create()
         path = self._layout.lock

@@ -11,9 +11,14 @@ import errno
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, Final
 
-from headwater.checkpoint.paths import temporary
+TEMPORARY_SUFFIX: Final = ".tmp"
+
+
+def temporary(path: Path) -> Path:
+    """The name under which `path` is written before it is renamed."""
+    return path.with_name(path.name + TEMPORARY_SUFFIX)
 
 
 @contextlib.contextmanager

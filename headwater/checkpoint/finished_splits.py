@@ -16,8 +16,8 @@ import msgspec
 import xxhash
 import zstandard
 
-from headwater.checkpoint.durable_file import replace_atomically
 from headwater.checkpoint.paths import CheckpointLayout
+from headwater.checkpoint.storage import stored
 from headwater.common.errors import CheckpointError
 
 RECENT_LIMIT: Final = 256
@@ -86,13 +86,12 @@ class FinishedSplits:
     def add(self, split_ids: Iterable[str], epoch: int, attempt_id: str) -> FinishedSplitsRecord:
         """Add ids that ended in `epoch` and return the record for its manifest; may write a segment file.
 
-        Call it when the epoch is sure to be written: there is no way to take ids back.
+        Call it when the epoch is sure to be written: there is no way to take ids back. If it raises (the disk is
+        full), nothing was added and it may be called again.
         """
         new = [split_id for split_id in dict.fromkeys(split_ids) if split_id not in self._ids]
         if not new:
             return self._record
-        self._ids.update(new)
-        self._frozen = None
         recent = self._record.recent + tuple(new)
         segments = list(self._record.segments)
         if len(recent) > RECENT_LIMIT:
@@ -101,6 +100,8 @@ class FinishedSplits:
                 moved = _read_segment(self._layout, segments.pop()) + moved
             segments.append(self._write_segment(moved, epoch, attempt_id))
             recent = ()
+        self._ids.update(new)
+        self._frozen = None
         self._record = FinishedSplitsRecord(tuple(segments), recent)
         return self._record
 
@@ -110,11 +111,18 @@ class FinishedSplits:
     def _write_segment(self, ids: list[str], epoch: int, attempt_id: str) -> SplitSegmentRef:
         path = self._layout.new_split_segment(self._source_hash, epoch, attempt_id)
         raw = msgspec.msgpack.encode(ids)
-        stored = zstandard.ZstdCompressor(level=1).compress(raw)
-        checksum = xxhash.xxh64_intdigest(stored)
-        with replace_atomically(path, durable=self._durable) as file:
-            file.write(_HEAD.pack(_MAGIC, len(raw), checksum) + stored)
-        return SplitSegmentRef(path.name, _HEAD.size + len(stored), checksum, epoch, len(ids))
+        compressed = zstandard.ZstdCompressor(level=1).compress(raw)
+        checksum = xxhash.xxh64_intdigest(compressed)
+        target = stored(path)
+        try:
+            with target.storage.write(target.path, durable=self._durable) as file:
+                file.write(_HEAD.pack(_MAGIC, len(raw), checksum) + compressed)
+        except OSError as error:
+            raise CheckpointError(
+                f"finished-splits file {path} of epoch {epoch} cannot be written: {error.strerror or error}; make "
+                "room, or make the directory writable"
+            ) from error
+        return SplitSegmentRef(path.name, _HEAD.size + len(compressed), checksum, epoch, len(ids))
 
 
 def _read_segment(layout: CheckpointLayout, ref: SplitSegmentRef) -> list[str]:
@@ -123,15 +131,18 @@ def _read_segment(layout: CheckpointLayout, ref: SplitSegmentRef) -> list[str]:
     try:
         content = path.read_bytes()
     except OSError as error:
-        raise CheckpointError(f"{what} cannot be read: {error.strerror}. Restore the file from a copy") from error
+        reason = error.strerror or error
+        raise CheckpointError(f"{what} cannot be read: {reason}. Restore the file from a copy") from error
     if len(content) != ref.length or len(content) < _HEAD.size:
         raise CheckpointError(f"{what} is damaged: it has {len(content):,} bytes, its manifest says {ref.length:,}")
     magic, raw_length, checksum = _HEAD.unpack_from(content)
-    stored = content[_HEAD.size :]
-    if magic != _MAGIC or not checksum == ref.checksum == xxhash.xxh64_intdigest(stored):
+    compressed = content[_HEAD.size :]
+    if magic != _MAGIC or not checksum == ref.checksum == xxhash.xxh64_intdigest(compressed):
         raise CheckpointError(f"{what} is damaged: it does not have its checksum. Restore the file from a copy")
     try:
-        raw = zstandard.ZstdDecompressor().decompress(stored, max_output_size=raw_length)
+        raw = zstandard.ZstdDecompressor().decompress(compressed, max_output_size=raw_length)
+        if len(raw) != raw_length:
+            raise CheckpointError(f"{what} is damaged: {len(raw)} bytes instead of {raw_length}")
         return msgspec.msgpack.decode(raw, type=list[str])
     except (zstandard.ZstdError, msgspec.MsgspecError) as error:
         raise CheckpointError(f"{what} is damaged: {error}. Restore the file from a copy") from error

@@ -2,9 +2,7 @@
 
 A manifest names exactly the files and committables that count. What it does not name does not exist.
 
-::
-
-    magic "HWMANIF\\0" | u32 format version | u64 payload length | payload (msgpack) | u64 xxh64 of the payload
+The file is one sealed msgpack map (sealed.py), magic "HWMANIF\\0".
 
 Everything that only its owner understands (split payloads, positions, committables, operator state of source chains) is
 opaque bytes here, so that a manifest can be read and checked without the job's classes.
@@ -12,13 +10,12 @@ opaque bytes here, so that a manifest can be read and checked without the job's 
 
 from __future__ import annotations
 
-import struct
 from typing import Any, Final
 
 import msgspec
-import xxhash
 
 from headwater.checkpoint.finished_splits import FinishedSplitsRecord
+from headwater.checkpoint.sealed import BrokenSealError, seal, unseal
 from headwater.checkpoint.snapshot_file import SnapshotRef
 from headwater.common.errors import CheckpointError
 from headwater.common.ids import MIN_WATERMARK
@@ -26,8 +23,6 @@ from headwater.common.ids import MIN_WATERMARK
 FORMAT_VERSION: Final = 1
 
 _MAGIC: Final = b"HWMANIF\0"
-_HEAD: Final = struct.Struct("<8sIQ")
-_CHECKSUM: Final = struct.Struct("<Q")
 
 
 class PartitionRecord(msgspec.Struct, omit_defaults=True):
@@ -72,6 +67,15 @@ class SourceRecord(msgspec.Struct, omit_defaults=True):
     """{"out:<uid>": event time of the source as a whole, where it has no splits to speak for it}"""
 
 
+class WriterRecord(msgspec.Struct, frozen=True):
+    """Which driver wrote a manifest (claims.py)."""
+
+    claim: int
+    run: str
+    host: str
+    pid: int
+
+
 class Manifest(msgspec.Struct, omit_defaults=True):
     """Epoch `epoch` of a job is complete. Written once, read by whoever goes on from it."""
 
@@ -97,6 +101,13 @@ class Manifest(msgspec.Struct, omit_defaults=True):
     """The job's input has ended and this is its last epoch."""
     spark: dict[str, Any] = {}
     """What Structured Streaming needs to be matched with: `batch_id`, mostly. Plain values."""
+    writer: WriterRecord | None = None
+    """Set by the store. None: written without a claim, by a tool or an earlier version."""
+
+    @property
+    def claim(self) -> int:
+        """The number of the claim under which it was written; 0 without one."""
+        return self.writer.claim if self.writer is not None else 0
 
     def partition(self, stage: int, partition: int) -> PartitionRecord | None:
         """The record of one partition; None if it had nothing to persist yet."""
@@ -120,32 +131,20 @@ _decoder = msgspec.msgpack.Decoder(Manifest)
 
 def encode_manifest(manifest: Manifest) -> bytes:
     """The bytes of a manifest file."""
-    payload = _encoder.encode(manifest)
-    head = _HEAD.pack(_MAGIC, FORMAT_VERSION, len(payload))
-    return head + payload + _CHECKSUM.pack(xxhash.xxh64_intdigest(payload))
+    return seal(_MAGIC, FORMAT_VERSION, _encoder.encode(manifest))
 
 
 def decode_manifest(content: bytes, file: str, epoch: int) -> Manifest:
     """The manifest in `content`. `file` and `epoch` say what was asked for; anything else raises CheckpointError."""
-    if len(content) < _HEAD.size:
-        raise _damaged(file, epoch, f"{len(content)} bytes are too short for a manifest")
-    magic, version, length = _HEAD.unpack_from(content)
-    if magic != _MAGIC:
-        raise _damaged(file, epoch, "it does not begin like a manifest")
-    if version != FORMAT_VERSION:
-        raise CheckpointError(
-            f"manifest {file} of epoch {epoch} has format version {version}; this headwater reads version "
-            f"{FORMAT_VERSION}. Run the job with the version that wrote it"
-        )
-    expected = _HEAD.size + length + _CHECKSUM.size
-    if len(content) != expected:
-        raise _damaged(file, epoch, f"it has {len(content):,} bytes, its header says {expected:,}")
-    payload = content[_HEAD.size : _HEAD.size + length]
-    (checksum,) = _CHECKSUM.unpack_from(content, _HEAD.size + length)
-    if xxhash.xxh64_intdigest(payload) != checksum:
-        raise _damaged(file, epoch, "its content does not have its checksum")
     try:
-        manifest = _decoder.decode(payload)
+        manifest = _decoder.decode(unseal(_MAGIC, FORMAT_VERSION, content, "manifest"))
+    except BrokenSealError as error:
+        if error.version is None:
+            raise _damaged(file, epoch, str(error)) from None
+        raise CheckpointError(
+            f"manifest {file} of epoch {epoch} has format version {error.version}; this headwater reads version "
+            f"{FORMAT_VERSION}. Run the job with the version that wrote it"
+        ) from None
     except msgspec.MsgspecError as error:
         raise _damaged(file, epoch, f"its content cannot be read: {error}") from error
     if manifest.epoch != epoch:

@@ -6,9 +6,10 @@
     <root>/manifests/epoch-000000000012.manifest         epoch 12 is complete (store.py)
     <root>/snapshots/s1-p0-e000000000012-<attempt>.delta what partition 0 of stage 1 changed in epoch 12
     <root>/splits/<source>-e000000000012-<attempt>.ids   finished splits of a source (finished_splits.py)
+    <root>/claims/000000000002.claim, .base              who runs the job since when, from where (claims.py)
     <root>/spark/                                        Spark's own offsets, for DataFrame sources
 
-A file is written under its name plus `.tmp` and renamed: a name without it is a whole file.
+On a local disk a file is written under its name plus `.tmp` and renamed: a name without it is a whole file.
 """
 
 from __future__ import annotations
@@ -17,11 +18,19 @@ import re
 from pathlib import Path
 from typing import Final, Literal
 
+from headwater.checkpoint.durable_file import TEMPORARY_SUFFIX as TEMPORARY_SUFFIX
+from headwater.checkpoint.durable_file import temporary as temporary
+from headwater.checkpoint.storage import CheckpointStorage, Location, StorageSpec, open_storage
+from headwater.checkpoint.storage_local import LocalStorage
 from headwater.common.errors import CheckpointError
 
 SnapshotKind = Literal["delta", "full"]
 
-TEMPORARY_SUFFIX: Final = ".tmp"
+MANIFESTS: Final = "manifests"
+SNAPSHOTS: Final = "snapshots"
+SPLITS: Final = "splits"
+CLAIMS: Final = "claims"
+COMMITTED: Final = "COMMITTED"
 
 _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_.\-]*[A-Za-z0-9_\-])?")
 _MAX_NAME = 100
@@ -50,84 +59,105 @@ def epoch_of_file_name(name: str) -> int | None:
 
 
 class CheckpointLayout:
-    """All paths of one job's checkpoint directory. Makes paths only; `create` is the one method that touches disk."""
+    """All places in one job's checkpoint directory, and the storage that holds it.
 
-    def __init__(self, root: str | Path) -> None:
-        text = str(root)
-        if text.startswith("file://"):
-            text = text.removeprefix("file://")
-        elif re.match(r"[a-zA-Z][a-zA-Z0-9+.\-]+://", text):
-            raise CheckpointError(
-                f"checkpoint directory {text!r} is on another file system; expected a path that all hosts of the job "
-                "mount, for example /mnt/checkpoints/my-job"
-            )
-        self.root = Path(text).expanduser().absolute()
+    Makes names only; `create` is the one method that touches the store. A place is a Path where the directory is a
+    local one, else a StoredFile. Picklable: slots on other machines get it with the job.
+    """
+
+    def __init__(self, root: str | Path | StorageSpec | CheckpointStorage) -> None:
+        self.storage: CheckpointStorage = open_storage(root) if isinstance(root, str | Path | StorageSpec) else root
+
+    def __repr__(self) -> str:
+        return f"CheckpointLayout({self.storage.url!r})"
+
+    @property
+    def root(self) -> Location:
+        return self.storage.root
+
+    @property
+    def is_local(self) -> bool:
+        return isinstance(self.storage, LocalStorage)
 
     def create(self) -> None:
         """Make the directories. Does nothing where they exist."""
         try:
-            for directory in (self.manifests, self.snapshots, self.splits):
-                directory.mkdir(parents=True, exist_ok=True)
+            self.storage.create((MANIFESTS, SNAPSHOTS, SPLITS, CLAIMS))
         except OSError as error:
             raise CheckpointError(
                 f"checkpoint directory {self.root} cannot be made: {error.strerror}; choose another one with "
                 "execution.checkpointing.dir, or make this one writable"
             ) from error
 
+    def _local(self, name: str, what: str) -> Path:
+        path = self.storage.locate(name)
+        if not isinstance(path, Path):
+            raise CheckpointError(
+                f"checkpoint directory {self.root} is not a path; {what} needs one that all hosts of the job mount, "
+                "for example /mnt/checkpoints/my-job"
+            )
+        return path
+
     @property
     def lock(self) -> Path:
-        return self.root / "LOCK"
-
-    @property
-    def committed(self) -> Path:
-        return self.root / "COMMITTED"
-
-    @property
-    def manifests(self) -> Path:
-        return self.root / "manifests"
-
-    @property
-    def snapshots(self) -> Path:
-        return self.root / "snapshots"
-
-    @property
-    def splits(self) -> Path:
-        return self.root / "splits"
+        return self._local("LOCK", "the lock of a directory")
 
     @property
     def spark(self) -> Path:
-        return self.root / "spark"
+        return self._local("spark", "a streaming DataFrame, whose offsets Spark keeps in files of its own,")
 
-    def manifest(self, epoch: int) -> Path:
-        return self.manifests / f"epoch-{_twelve_digits(epoch)}.manifest"
+    @property
+    def committed(self) -> Location:
+        return self.storage.locate(COMMITTED)
 
-    def epoch_of_manifest(self, path: Path) -> int | None:
+    @property
+    def manifests(self) -> Location:
+        return self.storage.locate(MANIFESTS)
+
+    @property
+    def snapshots(self) -> Location:
+        return self.storage.locate(SNAPSHOTS)
+
+    @property
+    def splits(self) -> Location:
+        return self.storage.locate(SPLITS)
+
+    def manifest(self, epoch: int) -> Location:
+        return self.storage.locate(manifest_name(epoch))
+
+    def epoch_of_manifest(self, path: Location) -> int | None:
         """The epoch of a file in `manifests`; None for a temporary or foreign file."""
-        match = _MANIFEST_NAME.fullmatch(path.name)
-        return int(match[1]) if match else None
+        return epoch_of_manifest_name(path.name)
 
-    def new_snapshot(self, stage: int, partition: int, epoch: int, attempt_id: str, kind: SnapshotKind) -> Path:
+    def new_snapshot(self, stage: int, partition: int, epoch: int, attempt_id: str, kind: SnapshotKind) -> Location:
         """Where one partition writes its snapshot. `attempt_id` must be unique per attempt of an epoch."""
         if kind not in ("delta", "full"):
             raise CheckpointError(f"snapshot kind {kind!r} is unknown; expected 'delta' or 'full'")
         attempt = validate_name(attempt_id, "attempt id")
-        return self.snapshots / f"s{int(stage)}-p{int(partition)}-e{_twelve_digits(epoch)}-{attempt}.{kind}"
+        name = f"s{int(stage)}-p{int(partition)}-e{_twelve_digits(epoch)}-{attempt}.{kind}"
+        return self.storage.locate(f"{SNAPSHOTS}/{name}")
 
-    def snapshot(self, name: str) -> Path:
+    def snapshot(self, name: str) -> Location:
         """The file that a `SnapshotRef.name` of a manifest means."""
-        return self.snapshots / validate_name(name, "snapshot name", _MAX_FILE_NAME)
+        return self.storage.locate(f"{SNAPSHOTS}/{validate_name(name, 'snapshot name', _MAX_FILE_NAME)}")
 
-    def new_split_segment(self, source_hash: str, epoch: int, attempt_id: str) -> Path:
+    def new_split_segment(self, source_hash: str, epoch: int, attempt_id: str) -> Location:
         source, attempt = validate_name(source_hash, "source"), validate_name(attempt_id, "attempt id")
-        return self.splits / f"{source}-e{_twelve_digits(epoch)}-{attempt}.ids"
+        return self.storage.locate(f"{SPLITS}/{source}-e{_twelve_digits(epoch)}-{attempt}.ids")
 
-    def split_segment(self, name: str) -> Path:
-        return self.splits / validate_name(name, "split segment name", _MAX_FILE_NAME)
+    def split_segment(self, name: str) -> Location:
+        return self.storage.locate(f"{SPLITS}/{validate_name(name, 'split segment name', _MAX_FILE_NAME)}")
 
 
-def temporary(path: Path) -> Path:
-    """The name under which `path` is written before it is renamed."""
-    return path.with_name(path.name + TEMPORARY_SUFFIX)
+def manifest_name(epoch: int) -> str:
+    """The manifest of `epoch`, relative to the directory."""
+    return f"{MANIFESTS}/epoch-{_twelve_digits(epoch)}.manifest"
+
+
+def epoch_of_manifest_name(name: str) -> int | None:
+    """The epoch of a name in `manifests`; None for a temporary or foreign file."""
+    match = _MANIFEST_NAME.fullmatch(name)
+    return int(match[1]) if match else None
 
 
 def _twelve_digits(epoch: int) -> str:

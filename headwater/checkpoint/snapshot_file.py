@@ -13,19 +13,23 @@ that wants a few key groups reads the end of the file and those ranges, and has 
 
 from __future__ import annotations
 
+import logging
 import struct
-from collections.abc import Iterable, Iterator, Mapping
-from pathlib import Path
-from typing import Any, BinaryIO, Final
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, BinaryIO, Final, TypeVar
 
 import msgspec
 import xxhash
 import zstandard
 
-from headwater.checkpoint.durable_file import replace_atomically
 from headwater.checkpoint.paths import SnapshotKind
+from headwater.checkpoint.storage import Location, stored
 from headwater.common.errors import CheckpointError
 from headwater.state.section import Section
+
+log = logging.getLogger(__name__)
+
+_T = TypeVar("_T")
 
 FORMAT_VERSION: Final = 1
 COMPRESS_FROM_BYTES: Final = 4096
@@ -65,13 +69,14 @@ class _Entry(msgspec.Struct, frozen=True, array_like=True):
 
 
 def write_snapshot(
-    path: Path, header: Mapping[str, Any], sections: Iterable[Section], *, durable: bool = True
+    path: Location, header: Mapping[str, Any], sections: Iterable[Section], *, durable: bool = True
 ) -> SnapshotRef:
     """Write `sections` to `path` and return what the manifest must say about the file.
 
     `header` needs `epoch` (int), `kind` ('delta' or 'full') and `key_groups` (a range or a pair); further plain values
     are kept for people and tools. Called by the slot, or by its forked child. Consumes `sections` once, in order, and
-    holds one payload at a time. The file is at its name only when it is whole.
+    holds one payload at a time. The file is at its name only when it is whole. Raises CheckpointError if it cannot be
+    written (any OSError); what else `sections` raises passes through.
     """
     facts = dict(header)
     key_groups = facts["key_groups"]
@@ -80,79 +85,125 @@ def write_snapshot(
     header_bytes = msgspec.msgpack.encode(facts)
     entries: list[_Entry] = []
     compressor: zstandard.ZstdCompressor | None = None
-    with replace_atomically(path, durable=durable) as file:
-        offset = file.write(_HEAD.pack(_MAGIC, FORMAT_VERSION, len(header_bytes)) + header_bytes)
-        for section in sections:
-            stored, codec = section.payload, _RAW
-            raw_length = len(stored)
-            if raw_length >= COMPRESS_FROM_BYTES:
-                compressor = compressor or zstandard.ZstdCompressor(level=1)
-                compressed = compressor.compress(stored)
-                if len(compressed) < raw_length * 0.9:
-                    stored, codec = compressed, _ZSTD
-            file.write(stored)
-            entries.append(
-                _Entry(
-                    section.uid,
-                    section.kind,
-                    section.name,
-                    section.key_group,
-                    offset,
-                    len(stored),
-                    raw_length,
-                    codec,
-                    xxhash.xxh64_intdigest(stored),
+    target = stored(path)
+    try:
+        with target.storage.write(target.path, durable=durable) as file:
+            offset = file.write(_HEAD.pack(_MAGIC, FORMAT_VERSION, len(header_bytes)) + header_bytes)
+            for section in sections:
+                payload, codec = section.payload, _RAW
+                raw_length = len(payload)
+                if raw_length >= COMPRESS_FROM_BYTES:
+                    compressor = compressor or zstandard.ZstdCompressor(level=1)
+                    compressed = compressor.compress(payload)
+                    if len(compressed) < raw_length * 0.9:
+                        payload, codec = compressed, _ZSTD
+                file.write(payload)
+                entries.append(
+                    _Entry(
+                        section.uid,
+                        section.kind,
+                        section.name,
+                        section.key_group,
+                        offset,
+                        len(payload),
+                        raw_length,
+                        codec,
+                        xxhash.xxh64_intdigest(payload),
+                    )
                 )
-            )
-            offset += len(stored)
-        index = msgspec.msgpack.encode(entries)
-        checksum = _checksum(header_bytes, index)
-        length = offset + len(index) + _FOOT.size
-        file.write(index + _FOOT.pack(offset, len(index), checksum, length, _MAGIC))
+                offset += len(payload)
+            index = msgspec.msgpack.encode(entries)
+            checksum = _checksum(header_bytes, index)
+            length = offset + len(index) + _FOOT.size
+            file.write(index + _FOOT.pack(offset, len(index), checksum, length, _MAGIC))
+    except OSError as error:
+        raise CheckpointError(
+            f"snapshot {path} of epoch {facts['epoch']} cannot be written: {error.strerror or error}; make room, or "
+            "make the directory writable. The checkpoint before it is as it was"
+        ) from error
     return SnapshotRef(path.name, length, checksum, facts["epoch"], facts["kind"], (first, stop))
 
 
 def read_sections(
-    path: Path, ref: SnapshotRef, key_groups: range | None = None, *, include_unkeyed: bool = True
+    path: Location, ref: SnapshotRef, key_groups: range | None = None, *, include_unkeyed: bool = True
 ) -> Iterator[Section]:
     """The sections of the file that `ref` names, in the order in which they were written.
 
     With `key_groups` only keyed sections of these groups are read (a partition of a rescaled job); sections without a
     key group (operator state) come along unless `include_unkeyed` is false. Raises CheckpointError, naming file and
     epoch, if anything is not exactly what was written. Nothing may be kept of what was yielded before such an error.
+
+    A local copy is read where the storage has one; from the first byte of it that is not right, the storage is.
     """
-    with _open(path, ref) as file:
-        _, entries = _read_index(file, path, ref)
-        decompressor = zstandard.ZstdDecompressor()
-        for entry in entries:
-            if not (include_unkeyed if entry.key_group < 0 else key_groups is None or entry.key_group in key_groups):
-                continue
-            if file.tell() != entry.offset:
-                file.seek(entry.offset)
-            stored = file.read(entry.stored_length)
-            where = f"section {entry.uid}/{entry.kind}/{entry.name}, key group {entry.key_group}"
-            if len(stored) != entry.stored_length or xxhash.xxh64_intdigest(stored) != entry.checksum:
-                raise _damaged(path, ref.epoch, f"{where} does not have its checksum")
-            if entry.codec == _ZSTD:
-                try:
-                    stored = decompressor.decompress(stored, max_output_size=entry.raw_length)
-                except zstandard.ZstdError as error:
-                    raise _damaged(path, ref.epoch, f"{where} cannot be decompressed: {error}") from error
-            if len(stored) != entry.raw_length:
-                raise _damaged(path, ref.epoch, f"{where} has {len(stored)} bytes instead of {entry.raw_length}")
-            yield Section(entry.uid, entry.kind, entry.name, entry.key_group, stored)
-
-
-def read_header(path: Path, ref: SnapshotRef) -> dict[str, Any]:
-    """The header with which the file was written, checked as `read_sections` checks it."""
-    with _open(path, ref) as file:
-        header, _ = _read_index(file, path, ref)
-    return header
-
-
-def _open(path: Path, ref: SnapshotRef) -> BinaryIO:
+    reader = _Reader(path, ref)
+    decompressor = zstandard.ZstdDecompressor()
     try:
-        return open(path, "rb")
+        _, entries = reader.index()
+        for entry in entries:
+            if include_unkeyed if entry.key_group < 0 else key_groups is None or entry.key_group in key_groups:
+                yield reader.section(entry, decompressor)
+    finally:
+        reader.close()
+
+
+def read_header(path: Location, ref: SnapshotRef) -> dict[str, Any]:
+    """The header with which the file was written, checked as `read_sections` checks it."""
+    reader = _Reader(path, ref)
+    try:
+        return reader.index()[0]
+    finally:
+        reader.close()
+
+
+class _Reader:
+    """One snapshot file, read from a local copy as long as that is right, else from its storage.
+
+    The two are interchangeable at any section: `ref` has the checksum of the index, and the index has every section's.
+    """
+
+    def __init__(self, path: Location, ref: SnapshotRef) -> None:
+        self._path = path
+        self._ref = ref
+        target = stored(path)
+        self._copy = target.storage.local_copy(target.path)
+        self._file: BinaryIO | None = None
+
+    def index(self) -> tuple[dict[str, Any], list[_Entry]]:
+        return self._attempt(lambda file, path: _read_index(file, path, self._ref))
+
+    def section(self, entry: _Entry, decompressor: zstandard.ZstdDecompressor) -> Section:
+        return self._attempt(lambda file, path: _read_section(file, path, self._ref.epoch, entry, decompressor))
+
+    def close(self) -> None:
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def _attempt(self, read: Callable[[BinaryIO, Location], _T]) -> _T:
+        if self._copy is not None:
+            try:
+                return self._read(read, self._copy)
+            except CheckpointError as error:
+                log.warning("%s; it is a local copy: reading %s instead", error, self._path)
+                self._copy = None
+                self.close()
+        return self._read(read, self._path)
+
+    def _read(self, read: Callable[[BinaryIO, Location], _T], path: Location) -> _T:
+        if self._file is None:
+            self._file = _open(path, self._ref)
+        try:
+            return read(self._file, path)
+        except OSError as error:
+            raise CheckpointError(
+                f"snapshot {path} of epoch {self._ref.epoch} cannot be read: {error.strerror or error}"
+            ) from error
+
+
+def _open(path: Location, ref: SnapshotRef) -> BinaryIO:
+    target = stored(path)
+    try:
+        return target.storage.open(target.path)
     except FileNotFoundError:
         raise CheckpointError(
             f"snapshot {path} of epoch {ref.epoch} is missing; its manifest names it, so it was deleted from outside. "
@@ -162,7 +213,26 @@ def _open(path: Path, ref: SnapshotRef) -> BinaryIO:
         raise CheckpointError(f"snapshot {path} of epoch {ref.epoch} cannot be opened: {error.strerror}") from error
 
 
-def _read_index(file: BinaryIO, path: Path, ref: SnapshotRef) -> tuple[dict[str, Any], list[_Entry]]:
+def _read_section(
+    file: BinaryIO, path: Location, epoch: int, entry: _Entry, decompressor: zstandard.ZstdDecompressor
+) -> Section:
+    if file.tell() != entry.offset:
+        file.seek(entry.offset)
+    payload = file.read(entry.stored_length)
+    where = f"section {entry.uid}/{entry.kind}/{entry.name}, key group {entry.key_group}"
+    if len(payload) != entry.stored_length or xxhash.xxh64_intdigest(payload) != entry.checksum:
+        raise _damaged(path, epoch, f"{where} does not have its checksum")
+    if entry.codec == _ZSTD:
+        try:
+            payload = decompressor.decompress(payload, max_output_size=entry.raw_length)
+        except zstandard.ZstdError as error:
+            raise _damaged(path, epoch, f"{where} cannot be decompressed: {error}") from error
+    if len(payload) != entry.raw_length:
+        raise _damaged(path, epoch, f"{where} has {len(payload)} bytes instead of {entry.raw_length}")
+    return Section(entry.uid, entry.kind, entry.name, entry.key_group, payload)
+
+
+def _read_index(file: BinaryIO, path: Location, ref: SnapshotRef) -> tuple[dict[str, Any], list[_Entry]]:
     length = file.seek(0, 2)
     if length != ref.length:
         raise _damaged(path, ref.epoch, f"it has {length:,} bytes, its manifest says {ref.length:,}")
@@ -204,5 +274,5 @@ def _checksum(header: bytes, index: bytes) -> int:
     return digest.intdigest()
 
 
-def _damaged(path: Path, epoch: int, what: str) -> CheckpointError:
+def _damaged(path: Location, epoch: int, what: str) -> CheckpointError:
     return CheckpointError(f"snapshot {path} of epoch {epoch} is damaged: {what}. Restore the file from a copy")

@@ -1,52 +1,125 @@
-"""Manifests on disk: written once each, read strictly, and the garbage that older ones leave.
+"""Manifests in a checkpoint storage: written once each, read strictly, and the garbage that older ones leave.
 
-This is the edge: it does I/O and no thinking. What to do with what it reads is decided in protocol.py.
+This is the edge: it does I/O and no thinking. What to do with what it reads is decided in protocol.py; who may write,
+and whose manifests count, in claims.py.
 """
 
 from __future__ import annotations
 
-import contextlib
-import os
-import uuid
+import logging
 from collections.abc import Iterable
-from pathlib import Path
 
-from headwater.checkpoint.durable_file import create_exclusively
+import msgspec
+
+from headwater.checkpoint.claims import DriverClaim, Lineage, read_lineage
 from headwater.checkpoint.manifest import Manifest, decode_manifest, encode_manifest
-from headwater.checkpoint.paths import TEMPORARY_SUFFIX, CheckpointLayout, epoch_of_file_name
-from headwater.common.errors import CheckpointError
+from headwater.checkpoint.paths import (
+    COMMITTED,
+    MANIFESTS,
+    SNAPSHOTS,
+    SPLITS,
+    TEMPORARY_SUFFIX,
+    CheckpointLayout,
+    epoch_of_file_name,
+    epoch_of_manifest_name,
+    manifest_name,
+)
+from headwater.checkpoint.storage import Location
+from headwater.common.errors import CheckpointError, FencedError, StorageError
+
+log = logging.getLogger(__name__)
+
+_VOID_MANIFESTS = 3
+"""How often a manifest of a fenced driver may be in the way of one write."""
 
 
 class ManifestStore:
-    """The manifests of one checkpoint directory. Owned by the one driver that holds the directory lock."""
+    """The manifests of one checkpoint directory.
+
+    A driver calls `take_over` before anything else that writes. Tools, which only read, do not. Not thread-safe, but
+    may be handed from one thread to another.
+    """
 
     def __init__(self, layout: CheckpointLayout, *, durable: bool = True) -> None:
         self.layout = layout
+        self._storage = layout.storage
         self._durable = durable
         self._needed: dict[int, frozenset[str]] = {}  # {epoch: names of files its manifest needs}
+        self._claim: DriverClaim | None = None
+        self._lineage: Lineage | None = None
+        """Set with the claim. Without one it is read each time: the directory may be another driver's."""
+        self._last: Manifest | None = None
+        self._in_doubt = False
+        """The last write raised, and nobody knows what it left."""
 
-    def write(self, manifest: Manifest) -> Path:
+    def take_over(self, job_name: str) -> Manifest | None:
+        """Become the one driver of the directory, and return the manifest to go on from (None: start afresh).
+
+        Fences every driver before: none of them can complete a checkpoint any more, and what they left unfinished is
+        deleted. Call it when the job is sure to run here, and decide with what it returns: a driver that was still
+        running may have written one more manifest since anybody looked. Raises FencedError if another driver did the
+        same at the same moment.
+        """
+        self.layout.create()
+        claim = DriverClaim.take(self._storage, job_name)
+        self._needed.clear()
+        self._go_on_from(claim, self.latest())
+        self.remove_orphans()
+        return self._last
+
+    def _go_on_from(self, claim: DriverClaim, manifest: Manifest | None) -> None:
+        claim.set_base(manifest)
+        self._claim, self._last, self._in_doubt = claim, manifest, False
+        self._lineage = read_lineage(self._storage)
+
+    def write(self, manifest: Manifest) -> Location:
         """Make `manifest` the durable truth about its epoch.
 
-        Raises CheckpointError ("fenced") if the epoch already has a manifest: somebody else completed it, and whatever
-        this driver did in that epoch must not become visible.
+        Raises FencedError if another driver has taken over, or the epoch has its manifest already: whatever this driver
+        did in that epoch must not become visible. If it raises another CheckpointError the manifest does not count, and
+        never will, as long as this driver goes on: its changes and output belong to the next one.
         """
-        path = self.layout.manifest(manifest.epoch)
-        draft = f"{path.name}.{uuid.uuid4().hex}{TEMPORARY_SUFFIX}"
+        location = self.layout.manifest(manifest.epoch)
+        if self._claim is not None:
+            if self._in_doubt:
+                # If that manifest is there after all, it must not count: what this driver did since contradicts it.
+                self._go_on_from(self._claim.renew(), self._last)
+            else:
+                self._claim.check()
+            manifest = msgspec.structs.replace(manifest, writer=self._claim.writer)
+        self._in_doubt = True
         try:
-            create_exclusively(path, encode_manifest(manifest), draft, durable=self._durable)
-        except FileExistsError:
-            raise CheckpointError(
-                f"fenced: epoch {manifest.epoch} already has the manifest {path}, written by another attempt of the "
-                "job; this attempt stops, and commits nothing"
-            ) from None
+            self._create(manifest, location)
         except OSError as error:
             raise CheckpointError(
-                f"manifest {path} of epoch {manifest.epoch} cannot be written: {error.strerror}; make room, or make "
-                "the directory writable, and start the job again"
+                f"manifest {location} of epoch {manifest.epoch} cannot be written: {error.strerror or error}; make "
+                "room, or make the directory writable, and start the job again"
             ) from error
+        if self._claim is not None:
+            # Not before this may anything become visible. Deleting the manifest would be wrong: if the other driver
+            # read it, it goes on from it.
+            self._claim.check()
+        self._in_doubt = False
+        self._last = manifest
         self._needed[manifest.epoch] = _files_of(manifest)
-        return path
+        return location
+
+    def _create(self, manifest: Manifest, location: Location) -> None:
+        content = encode_manifest(manifest)
+        for _ in range(_VOID_MANIFESTS):
+            try:
+                self._storage.write_once(manifest_name(manifest.epoch), content, durable=self._durable)
+                return
+            except FileExistsError:
+                other = self.load(manifest.epoch)
+                if self._lineage is None or self._lineage.counts(other) or other.claim >= manifest.claim:
+                    break
+                log.warning("manifest %s was written by a driver that had been fenced: it is replaced", location)
+                self._storage.delete(manifest_name(manifest.epoch))
+        raise FencedError(
+            f"fenced: epoch {manifest.epoch} already has the manifest {location}, written by {_who(other)}; this "
+            "attempt stops, and commits nothing"
+        )
 
     def note_committed(self, epoch: int) -> None:
         """Remember that the output of `epoch` is visible, so that a resumed job need not commit it again.
@@ -54,25 +127,40 @@ class ManifestStore:
         Not durable, and need not be: where the note is lost the epoch is committed twice, which committers allow. It
         spares sinks without memory (print, collect) from repeating themselves after an orderly stop.
         """
-        draft = self.layout.committed.with_name(self.layout.committed.name + TEMPORARY_SUFFIX)
-        draft.write_text(str(epoch))
-        os.replace(draft, self.layout.committed)
+        try:
+            with self._storage.write(COMMITTED, durable=False) as file:
+                file.write(str(epoch).encode())
+        except (OSError, StorageError) as error:
+            log.warning("that epoch %d is committed could not be noted: %s", epoch, error)
 
     def is_committed(self, epoch: int) -> bool:
         """Whether the output of `epoch` is known to be visible."""
         try:
-            return int(self.layout.committed.read_text()) >= epoch
+            return int(self._storage.read(COMMITTED)) >= epoch
         except (FileNotFoundError, ValueError):
             return False
 
     def epochs(self) -> list[int]:
-        """Epochs that have a manifest, oldest first."""
-        try:
-            names = os.listdir(self.layout.manifests)
-        except FileNotFoundError:
-            return []
-        found = (self.layout.epoch_of_manifest(self.layout.manifests / name) for name in names)
+        """Epochs that have a manifest, oldest first. Manifests of fenced drivers do not count."""
+        listed = self._listed()
+        lineage = self._lineage or read_lineage(self._storage)
+        return [epoch for epoch in listed if epoch in self._needed or self._counts(epoch, lineage)]
+
+    def _listed(self) -> list[int]:
+        found = (epoch_of_manifest_name(name) for name in self._storage.list(MANIFESTS))
         return sorted(epoch for epoch in found if epoch is not None)
+
+    def _counts(self, epoch: int, lineage: Lineage) -> bool:
+        try:
+            manifest = self._read(epoch)
+        except StorageError:
+            raise
+        except CheckpointError:
+            return True  # damaged: whoever loads it will see
+        if not lineage.counts(manifest):
+            return False
+        self._needed[epoch] = _files_of(manifest)
+        return True
 
     def latest(self) -> Manifest | None:
         """The manifest of the highest epoch; None in a fresh directory.
@@ -80,30 +168,40 @@ class ManifestStore:
         If that one is damaged this raises: older ones are never tried, because the output of the newest epoch may be
         visible already.
         """
-        epochs = self.epochs()
-        return self.load(epochs[-1]) if epochs else None
+        lineage = self._lineage or read_lineage(self._storage)
+        for epoch in reversed(self._listed()):
+            manifest = self.load(epoch)
+            if lineage.counts(manifest):
+                return manifest
+            log.warning("manifest of epoch %d was written by a driver that had been fenced: it does not count", epoch)
+        return None
 
     def load(self, epoch: int) -> Manifest:
         """The manifest of `epoch`; CheckpointError if it is missing or not exactly what was written."""
-        path = self.layout.manifest(epoch)
         try:
-            content = path.read_bytes()
+            return self._read(epoch)
         except FileNotFoundError:
-            kept = self.epochs()
+            kept = self._listed()
             there = f"epochs {kept[0]} to {kept[-1]} are kept" if kept else "there is none at all"
-            raise CheckpointError(f"epoch {epoch} has no manifest at {path}; {there}") from None
+            raise CheckpointError(f"epoch {epoch} has no manifest at {self.layout.manifest(epoch)}; {there}") from None
+
+    def _read(self, epoch: int) -> Manifest:
+        location = self.layout.manifest(epoch)
+        try:
+            content = self._storage.read(manifest_name(epoch))
+        except FileNotFoundError:
+            raise
         except OSError as error:
-            raise CheckpointError(f"manifest {path} of epoch {epoch} cannot be read: {error.strerror}") from error
-        manifest = decode_manifest(content, str(path), epoch)
-        self._needed[epoch] = _files_of(manifest)
-        return manifest
+            raise CheckpointError(f"manifest {location} of epoch {epoch} cannot be read: {error.strerror}") from error
+        return decode_manifest(content, str(location), epoch)
 
     def collect_garbage(self, keep: int, protected: Iterable[str] = ()) -> int:
         """Keep the newest `keep` manifests and the files they need; return how many files were deleted.
 
         Manifests go first: after a crash in between, files are left that no manifest names, and the next call finds
         them. Only files of epochs before the oldest kept one go: an attempt under way, or a full snapshot that a child
-        still writes, is of a later epoch. `protected` are names to keep regardless.
+        still writes, is of a later epoch. `protected` are names to keep regardless. What the store refuses to delete
+        is logged and tried again by the next call.
         """
         if keep < 1:
             raise CheckpointError(f"execution.checkpointing.num-retained is {keep}; expected at least 1")
@@ -112,45 +210,52 @@ class ManifestStore:
             return 0
         kept = epochs[-keep:]
         needed = self._needed_by(kept) | set(protected)
-        deleted = 0
+        old = [manifest_name(epoch) for epoch in epochs[:-keep]]
+        deleted = self._delete(old + self._unneeded(needed, before_epoch=kept[0]))
         for epoch in epochs[:-keep]:
-            deleted += _unlink(self.layout.manifest(epoch))
             self._needed.pop(epoch, None)
-        return deleted + self._delete_unneeded(needed, before_epoch=kept[0])
+        return deleted
 
     def remove_orphans(self) -> int:
         """Delete every file that no manifest needs: left by attempts that died. Return how many.
 
-        Only to be called at the start of a job, under the directory lock, before the first attempt.
+        Only to be called at the start of a job, by the one driver of the directory, before the first attempt.
         """
-        deleted = self._delete_unneeded(self._needed_by(self.epochs()), before_epoch=None)
-        with contextlib.suppress(FileNotFoundError):
-            for name in os.listdir(self.layout.manifests):
-                if name.endswith(TEMPORARY_SUFFIX):
-                    deleted += _unlink(self.layout.manifests / name)
-        return deleted
+        epochs = self.epochs()
+        names = self._unneeded(self._needed_by(epochs), before_epoch=None)
+        names += [manifest_name(epoch) for epoch in self._listed() if epoch not in epochs]
+        names += [f"{MANIFESTS}/{name}" for name in self._storage.list(MANIFESTS) if name.endswith(TEMPORARY_SUFFIX)]
+        return self._delete(names)
 
     def _needed_by(self, epochs: list[int]) -> set[str]:
         needed: set[str] = set()
         for epoch in epochs:
             if epoch not in self._needed:
-                self.load(epoch)
+                self._needed[epoch] = _files_of(self.load(epoch))
             needed |= self._needed[epoch]
         return needed
 
-    def _delete_unneeded(self, needed: set[str], before_epoch: int | None) -> int:
-        deleted = 0
-        for directory in (self.layout.snapshots, self.layout.splits):
-            try:
-                names = os.listdir(directory)
-            except FileNotFoundError:
-                continue
-            for name in names:
+    def _unneeded(self, needed: set[str], before_epoch: int | None) -> list[str]:
+        unneeded: list[str] = []
+        for directory in (SNAPSHOTS, SPLITS):
+            for name in self._storage.list(directory):
                 epoch = epoch_of_file_name(name)
                 if name in needed or epoch is None:  # a foreign file is not ours to delete
                     continue
                 if before_epoch is None or epoch < before_epoch:
-                    deleted += _unlink(directory / name)
+                    unneeded.append(f"{directory}/{name}")
+        return unneeded
+
+    def _delete(self, names: list[str]) -> int:
+        # The names were found before this check, so none of them is a file of a driver that takes over after it.
+        if self._claim is not None and names:
+            self._claim.check()
+        deleted = 0
+        for name in names:
+            try:
+                deleted += self._storage.delete(name)
+            except (OSError, StorageError) as error:
+                log.warning("%s/%s is no longer needed but cannot be deleted: %s", self._storage.url, name, error)
         return deleted
 
 
@@ -158,11 +263,8 @@ def _files_of(manifest: Manifest) -> frozenset[str]:
     return frozenset(manifest.snapshot_names() | manifest.split_segment_names())
 
 
-def _unlink(path: Path) -> int:
-    try:
-        path.unlink()
-    except FileNotFoundError:
-        return 0
-    except OSError as error:
-        raise CheckpointError(f"{path} is no longer needed but cannot be deleted: {error.strerror}") from error
-    return 1
+def _who(manifest: Manifest) -> str:
+    writer = manifest.writer
+    if writer is None:
+        return "another attempt of the job"
+    return f"pid {writer.pid} on host {writer.host} (claim {writer.claim}, run {writer.run})"

@@ -32,11 +32,29 @@ class StateError(HeadwaterError):
     """State is used in a way that its descriptor, or the current key, does not allow."""
 
 
+class StateMigrationError(StateError):
+    """Stored state does not fit the program. Raised when it is restored, before a record is processed.
+
+    No further attempt will do better: change the program, as the text says, and start it again.
+    """
+
+
 class CheckpointError(HeadwaterError):
     """A persisted file is missing, damaged or of another attempt. The text names the file and the epoch.
 
     Never answered by falling back to an older epoch in silence: a person decides.
     """
+
+
+class StorageError(CheckpointError):
+    """The checkpoint storage did not do what it was asked, after all retries. What it holds is as it was.
+
+    A later checkpoint may succeed: the store may be back by then.
+    """
+
+
+class FencedError(CheckpointError):
+    """Another driver has taken over the job. This one must stop, and may neither commit nor delete anything."""
 
 
 class TypeMismatchError(HeadwaterError, TypeError):

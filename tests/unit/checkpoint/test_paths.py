@@ -46,8 +46,13 @@ def test_manifest_names_and_epochs_match() -> None:
 
 def test_where_a_directory_may_be(tmp_path: Path) -> None:
     assert CheckpointLayout("file:///c/d").root == Path("/c/d")
-    with pytest.raises(CheckpointError, match="another file system"):
-        CheckpointLayout("s3://bucket/job")
+    assert CheckpointLayout("file:/c/d").root == Path("/c/d")
+    remote = CheckpointLayout("s3://bucket/job/")
+    assert str(remote.root) == "s3://bucket/job"
+    assert str(remote.manifest(3)) == "s3://bucket/job/manifests/epoch-000000000003.manifest"
+    assert CheckpointLayout(str(remote.root)).snapshot("x") == remote.snapshot("x")
+    with pytest.raises(CheckpointError, match="is not a path; a streaming DataFrame"):
+        _ = remote.spark
     (tmp_path / "file").write_text("")
     with pytest.raises(CheckpointError, match=r"execution\.checkpointing\.dir"):
         CheckpointLayout(tmp_path / "file").create()
