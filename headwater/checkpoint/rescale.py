@@ -21,6 +21,7 @@ import msgspec
 
 from headwater.checkpoint.manifest import Manifest, PartitionRecord
 from headwater.checkpoint.snapshot_file import SnapshotRef
+from headwater.checkpoint.storage import StorageSpec
 from headwater.common.errors import CheckpointError
 from headwater.common.ids import MAX_WATERMARK, MIN_WATERMARK
 from headwater.state.key_groups import key_group_range
@@ -44,7 +45,7 @@ class OperatorShape:
 class RestorePart:
     """What one new partition takes from one old partition. All uids are those in the snapshots."""
 
-    directory: str
+    directory: str | StorageSpec
     """The checkpoint or savepoint directory that has the snapshots."""
     stage: int
     partition: int
@@ -78,7 +79,10 @@ class PartitionRestore:
 
 
 def plan_restore(
-    manifest: Manifest, operators: Iterable[OperatorShape], directory: str, renamed: Mapping[str, str] | None = None
+    manifest: Manifest,
+    operators: Iterable[OperatorShape],
+    directory: str | StorageSpec,
+    renamed: Mapping[str, str] | None = None,
 ) -> dict[Place, PartitionRestore]:
     """What each partition of the new plan begins with: {(stage, partition): ...}, for every partition it has.
 
@@ -210,7 +214,9 @@ class _PartBuilder:
         self.dealt: set[str] = set()
 
 
-def _restore_of(place: Place, shapes: list[OperatorShape], old: _OldShape, directory: str) -> PartitionRestore:
+def _restore_of(
+    place: Place, shapes: list[OperatorShape], old: _OldShape, directory: str | StorageSpec
+) -> PartitionRestore:
     partition = place[1]
     builders: dict[Place, _PartBuilder] = {}
     watermarks: dict[str, int] = {}

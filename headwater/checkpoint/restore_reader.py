@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from pathlib import Path
 
 from headwater.checkpoint.paths import CheckpointLayout
 from headwater.checkpoint.rescale import PartitionRestore, RestorePart
 from headwater.checkpoint.snapshot_file import SnapshotRef, read_sections
+from headwater.checkpoint.storage import Location
 from headwater.state.redistribution import deal_list_state
 from headwater.state.section import BROADCAST, OPERATOR, Section
 
-FindSnapshot = Callable[[RestorePart, SnapshotRef], Path]
+FindSnapshot = Callable[[RestorePart, SnapshotRef], Location]
 """Where a snapshot of a part can be read: a local copy, say."""
 
 
-def snapshot_in_directory(part: RestorePart, ref: SnapshotRef) -> Path:
+def snapshot_in_directory(part: RestorePart, ref: SnapshotRef) -> Location:
     """The file in the directory that the part names."""
     return CheckpointLayout(part.directory).snapshot(ref.name)
 
