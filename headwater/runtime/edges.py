@@ -150,6 +150,11 @@ class EdgeWriter:
                     router[key_of(value)]
                 self._append(0, values, timestamps)
                 return
+            if router.overflowed:
+                integers = router.route_integers(list(map(key_of, values)))
+                if integers is not None:
+                    self._distribute(integers, values, timestamps)
+                    return
             if timestamps is None and self._parallelism == 2:
                 first: list[Any] = []
                 second: list[Any] = []

@@ -55,6 +55,9 @@ class HeapMapState(HeapStore, MapState[Any, Any]):
         del entries[key]
         if not entries:
             del self.table[owner]
+        log = self.undo[owner]
+        if log.__class__ is dict and log[key] is ABSENT:
+            self._note_gone()
 
     def contains(self, key: Any) -> bool:
         return key in self.table.get(self._scope.current_key, _EMPTY)
@@ -85,6 +88,12 @@ class HeapMapState(HeapStore, MapState[Any, Any]):
         """The live map for looking only: it must not be changed nor handed to a user."""
         entries: dict[Any, Any] = self.table.get(self._scope.current_key, _EMPTY)
         return entries
+
+    def _forget_gone(self) -> None:
+        for owner, log in self.undo.items():
+            if log.__class__ is dict:
+                entries = self.table.get(owner, _EMPTY)
+                self.undo[owner] = {key: old for key, old in log.items() if old is not ABSENT or key in entries}
 
     def _log_entry(self, owner: Any, key: Any, before: Any) -> None:
         log = self.undo.get(owner)

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Protocol
 
 
@@ -36,6 +37,9 @@ ABSENT = Absent()
 UNCHANGED = Absent()
 """From an undo log: the entry has not been changed."""
 
+_GONE_LIMIT = 4096
+"""Fewer traces of what came and went within an epoch are not worth looking for."""
+
 Keep = Callable[[Any], bool]
 """True for a stored element (value, list element, map value) that belongs into a full snapshot."""
 
@@ -43,7 +47,7 @@ Keep = Callable[[Any], bool]
 class HeapStore(ABC):
     """One table {key: ...} of one state. Subclasses add the shape and are at the same time the user's state object."""
 
-    __slots__ = ("_in_flight", "_scope", "_since", "_spanning", "table", "undo")
+    __slots__ = ("_gone", "_in_flight", "_scope", "_since", "_spanning", "lock", "table", "undo")
 
     def __init__(self, scope: KeyScope) -> None:
         self._scope = scope
@@ -55,6 +59,9 @@ class HeapStore(ABC):
         """The log of what the checkpoint in flight contains."""
         self._spanning: dict[Any, Any] | None = None
         """`changes()`, kept from the delta to the commit that follows it."""
+        self._gone = 0
+        self.lock: AbstractContextManager[Any] = nullcontext()
+        """Held by whoever calls `committed` from another thread."""
 
     @abstractmethod
     def clear(self) -> None:
@@ -108,6 +115,18 @@ class HeapStore(ABC):
     @abstractmethod
     def rollback(self) -> None:
         """Take back what is in the undo log, and leave it empty."""
+
+    def _note_gone(self) -> None:
+        """An entry went that came in this epoch. When such traces are most of the undo log, it is made anew without."""
+        self._gone += 1
+        if self._gone >= _GONE_LIMIT and self._gone > len(self.undo) // 2:
+            with self.lock:
+                self._forget_gone()
+            self._gone = 0
+
+    def _forget_gone(self) -> None:
+        table = self.table
+        self.undo = {key: before for key, before in self.undo.items() if before is not ABSENT or key in table}
 
     @abstractmethod
     def committed(self, key: Any) -> Any:

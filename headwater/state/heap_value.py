@@ -20,6 +20,8 @@ class HeapValueState(HeapStore, ValueState[Any]):
         value = self.table.get(key)
         if value.__class__ in ATOMIC or key in self.undo:
             return value
+        if value.__class__ is tuple and ATOMIC.issuperset(map(type, value)):
+            return value
         return self._touch(key, value)
 
     def update(self, value: Any) -> None:
@@ -28,8 +30,8 @@ class HeapValueState(HeapStore, ValueState[Any]):
             self.undo[key] = self.table.get(key, ABSENT)
         if value is not None:
             self.table[key] = value
-        else:
-            self.table.pop(key, None)
+        elif self.table.pop(key, None) is not None and self.undo[key] is ABSENT:
+            self._note_gone()
 
     def clear(self) -> None:
         self.update(None)

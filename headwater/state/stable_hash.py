@@ -12,19 +12,27 @@ import dataclasses
 import datetime
 import numbers
 import struct
+import sys
 import uuid
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from decimal import Decimal
 from enum import Enum
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from xxhash import xxh32_intdigest
 
 from headwater.common.errors import InvalidKeyError, short_repr
 from headwater.common.types import Row
 
+if TYPE_CHECKING:
+    import numpy
+    from numpy.typing import NDArray
+
 pack_signed = struct.Struct("<q").pack
+
+_HASH_MODULUS = sys.hash_info.modulus
+"""Smaller integers are their own hash."""
 
 _CURE = "return a str, number, tuple or another immutable value from the key selector"
 
@@ -48,6 +56,32 @@ def _hash_bytes(key: bytes | memoryview) -> int:
 
 def _hash_int(key: int) -> int:
     return xxh32_intdigest(pack_signed(hash(key)))
+
+
+def hash_integers(keys: Sequence[Any]) -> NDArray[numpy.uint32] | None:
+    """`stable_hash` of many plain integers at once; None if one of `keys` is something else, or is too large."""
+    import numpy  # only jobs with very many keys need it, and it would make every start slower
+
+    if set(map(type, keys)) != {int}:
+        return None
+    try:
+        integers = numpy.fromiter(keys, "<i8", len(keys))
+    except OverflowError:
+        return None
+    if integers.max() >= _HASH_MODULUS or integers.min() <= -_HASH_MODULUS:
+        return None
+    integers[integers == -1] = -2  # as Python's hash() does
+    lanes = integers.view("<u4").reshape(-1, 2)  # little end first, as `pack_signed` writes them
+    hashed = numpy.full(len(keys), 0x165667B1 + 8, numpy.uint32)
+    for lane in (lanes[:, 0], lanes[:, 1]):
+        hashed += lane * numpy.uint32(0xC2B2AE3D)
+        hashed = ((hashed << numpy.uint32(17)) | (hashed >> numpy.uint32(15))) * numpy.uint32(0x27D4EB2F)
+    hashed ^= hashed >> numpy.uint32(15)
+    hashed *= numpy.uint32(0x85EBCA77)
+    hashed ^= hashed >> numpy.uint32(13)
+    hashed *= numpy.uint32(0xC2B2AE3D)
+    hashed ^= hashed >> numpy.uint32(16)
+    return hashed
 
 
 def _hash_number(key: Any) -> int:

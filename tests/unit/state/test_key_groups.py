@@ -81,3 +81,18 @@ def test_router_travels_without_its_memo() -> None:
     copied = pickle.loads(pickle.dumps(router))
     assert len(copied) == 0
     assert copied.partitions(range(100)) == router.partitions(range(100))
+
+
+@given(st.lists(st.integers(-(2**60), 2**60), min_size=1), st.integers(1, 64))
+def test_routing_integers_at_once_gives_the_same(keys: list[int], parallelism: int) -> None:
+    router = KeyRouter(128, parallelism)
+    assert router.route_integers(keys) == router.partitions(keys)
+    assert router.route_integers([*keys, "other"]) is None
+
+
+def test_a_router_says_when_its_memo_is_too_small() -> None:
+    router = KeyRouter(128, 2)
+    router.partitions(range(65_536))
+    assert not router.overflowed
+    router.partitions(range(65_537))
+    assert router.overflowed

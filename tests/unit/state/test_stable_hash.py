@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from headwater.common.errors import InvalidKeyError
 from headwater.common.types import Row
-from headwater.state.stable_hash import stable_hash
+from headwater.state.stable_hash import hash_integers, stable_hash
 
 
 class Point(NamedTuple):
@@ -185,3 +185,19 @@ def test_sequential_keys_spread_evenly() -> None:
         for index in range(12_800):
             counts[stable_hash(make(index)) % 128] += 1
         assert max(counts) < 160 and min(counts) > 50
+
+
+@given(
+    st.lists(st.integers(), max_size=50) | st.lists(st.sampled_from([-2, -1, 0, 1, 2**61 - 2, 1 - 2**61, 2**61 - 1]))
+)
+def test_many_integers_at_once_hash_as_one_by_one(keys: list[int]) -> None:
+    hashed = hash_integers(keys)
+    fits = bool(keys) and all(abs(key) < 2**61 - 1 for key in keys)
+    assert (hashed is not None) == fits
+    if hashed is not None:
+        assert hashed.tolist() == [stable_hash(key) for key in keys]
+
+
+@pytest.mark.parametrize("other", [True, 1.0, "1", None, (1,)])
+def test_only_plain_integers_are_hashed_at_once(other: Any) -> None:
+    assert hash_integers([1, other, 3]) is None
