@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from operator import length_hint
 from typing import Any
 
-from headwater.common.errors import InvalidKeyError, PlanError, UserCodeError, short_repr
+from headwater.common.errors import InvalidKeyError, PlanError, StateMigrationError, UserCodeError, short_repr
 from headwater.operators.base import Operator, OperatorContext, Output
 from headwater.operators.functions import CheckpointedFunction, Function
 from headwater.operators.runtime_context import RuntimeContext
@@ -104,6 +104,8 @@ class UserFunctionOperator(Operator):
             where = "open()"
             if isinstance(self.function, Function) or has_life_cycle(self.function):
                 self.function.open(runtime_context)
+        except StateMigrationError:  # not the function's fault, and it says what to do
+            raise
         except Exception as error:
             raise self.user_error(error, NoRecord(where)) from error
         self._opened = True

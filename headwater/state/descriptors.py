@@ -6,7 +6,8 @@ Type information is optional; without it values are any Python objects that can 
 from __future__ import annotations
 
 from abc import ABC
-from typing import Any, ClassVar
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, Self
 
 from headwater.common.errors import StateError
 from headwater.common.type_information import TypeInformation
@@ -28,6 +29,7 @@ class StateDescriptor(ABC):
         self.name = name
         self.type_info = type_info
         self._ttl_config: StateTtlConfig | None = None
+        self._migrations: dict[int, Callable[[Any], Any]] = {}
 
     def get_name(self) -> str:
         return self.name
@@ -40,6 +42,39 @@ class StateDescriptor(ABC):
         """The TTL in force, or None."""
         config = self._ttl_config
         return config if config is not None and config.is_enabled() else None
+
+    def migrate_with(self, function: Callable[[Any], Any], *, to_version: int) -> Self:
+        """Say that values of this state are of version `to_version`, and how to make one from the version before.
+
+        Headwater's own; PyFlink has nothing like it. A state is of version 1 until it says otherwise. When state of a
+        lower version is restored, `function` is called once for each value: of a value state its value, of a list state
+        each element, of a map state each map value, of a reducing state the value, of an aggregating state the
+        accumulator. State of version 1 restored by a program with functions to 2 and to 3 goes through both.
+
+        Dataclasses and NamedTuples that can be read as they are today are given as such; others, and those whose class
+        is gone, come as a `StoredRecord`, which has the stored fields as attributes.
+        """
+        if isinstance(to_version, bool) or not isinstance(to_version, int) or to_version < 2:
+            raise StateError(
+                f"state '{self.name}': to_version is {to_version!r}; expected 2 or more, as 1 is the first"
+            )
+        if not callable(function):
+            raise StateError(f"state '{self.name}': migrate_with needs a function of one value, found {function!r}")
+        if to_version in self._migrations:
+            raise StateError(
+                f"state '{self.name}' already has a migration to version {to_version}; give each step once"
+            )
+        self._migrations[to_version] = function
+        return self
+
+    @property
+    def version(self) -> int:
+        """The version of the values that this program stores."""
+        return max(self._migrations, default=1)
+
+    def get_migrations(self) -> Mapping[int, Callable[[Any], Any]]:
+        """{version: what makes a value of it from one of the version before}"""
+        return self._migrations
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name!r})"

@@ -6,13 +6,14 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any
 
 from headwater.common.errors import StateError
 from headwater.state import payload as codec
 from headwater.state.api import State
 from headwater.state.descriptors import AggregatingStateDescriptor, ReducingStateDescriptor, StateDescriptor
 from headwater.state.folding import FoldingAggregatingState, FoldingReducingState
+from headwater.state.heap_conversion import convert_store
 from headwater.state.heap_list import HeapListState
 from headwater.state.heap_map import HeapMapState
 from headwater.state.heap_panes import HeapElementPanes, HeapFoldedPanes
@@ -20,8 +21,11 @@ from headwater.state.heap_store import ABSENT, HeapStore, KeyScope
 from headwater.state.heap_value import HeapValueState
 from headwater.state.key_groups import by_key_group
 from headwater.state.keyed_backend import KeyedStateBackend
+from headwater.state.layout import StateLayout
+from headwater.state.migration import refuse_changed_keys
 from headwater.state.panes import ElementPanes, FoldedPanes
 from headwater.state.section import EVENT_TIMERS, KEYED, PROCESSING_TIMERS, Section
+from headwater.state.stored_form import StoredForm
 from headwater.state.timers import TimerQueue
 from headwater.state.ttl import TtlPolicy, TtlState, expiring
 
@@ -36,22 +40,11 @@ _STORES: dict[str, Callable[[KeyScope], HeapStore]] = {
 }
 
 
-class _Layout(NamedTuple):
-    """What must be the same whenever a state of this name is opened or restored. Persisted in each section."""
-
-    kind: str
-    ttl: bool
-    namespaced: bool
-
-    def __str__(self) -> str:
-        return f"{'namespaced ' if self.namespaced else ''}{self.kind} state {'with' if self.ttl else 'without'} TTL"
-
-
 @dataclass
 class _Registered:
     """One state of the backend. Restored ones have a store only, until their descriptor comes."""
 
-    layout: _Layout
+    form: StoredForm
     store: HeapStore
     state: State | None = None
     descriptor: StateDescriptor | None = None
@@ -59,6 +52,10 @@ class _Registered:
     expiring: TtlState | None = None
     to_examine: Iterator[Any] = field(default_factory=lambda: iter(()))
     """Keys that the current round of clean-up has not looked at yet."""
+
+    @property
+    def layout(self) -> StateLayout:
+        return self.form.layout
 
 
 class _NamespaceScope:
@@ -91,10 +88,13 @@ class HeapKeyedStateBackend(KeyedStateBackend):
 
     def _get_state(self, descriptor: StateDescriptor, namespaced: bool) -> State:
         ttl_config = descriptor.get_ttl_config()
-        layout = _Layout(descriptor.kind, ttl_config is not None, namespaced)
+        layout = StateLayout.of(descriptor, namespaced)
         registered = self._registered(descriptor.name, layout)
         if registered.state is not None:
             return registered.state
+        convert = registered.form.asked_for(self.uid, descriptor, layout)
+        if convert is not None:
+            convert_store(registered.store, convert, stamped=layout.ttl)
         plain = registered.store
         assert isinstance(plain, State)
         state: State = plain
@@ -110,24 +110,30 @@ class HeapKeyedStateBackend(KeyedStateBackend):
         return state
 
     def get_folded_panes(self, name: str) -> FoldedPanes:
-        panes = self._registered(name, _Layout("folded panes", ttl=False, namespaced=True)).store
+        panes = self._panes(name, "folded panes")
         assert isinstance(panes, HeapFoldedPanes)
         return panes
 
     def get_element_panes(self, name: str) -> ElementPanes:
-        panes = self._registered(name, _Layout("element panes", ttl=False, namespaced=True)).store
+        panes = self._panes(name, "element panes")
         assert isinstance(panes, HeapElementPanes)
         return panes
 
-    def _registered(self, name: str, layout: _Layout) -> _Registered:
+    def _panes(self, name: str, kind: str) -> HeapStore:
+        registered = self._registered(name, StateLayout(kind, ttl=False, namespaced=True))
+        registered.form.asked_for_without_descriptor(self.uid, name)
+        return registered.store
+
+    def _registered(self, name: str, layout: StateLayout) -> _Registered:
         registered = self._states.get(name)
         if registered is None:
             store_class = _STORES.get(layout.kind)
             if store_class is None:
                 raise StateError(f"state '{name}' of operator '{self.uid}' is of unknown kind '{layout.kind}'")
             scope: KeyScope = self._namespace_scope if layout.namespaced else self
-            registered = self._states[name] = _Registered(layout, store_class(scope))
-        elif registered.layout != layout:
+            registered = self._states[name] = _Registered(StoredForm(layout), store_class(scope))
+            registered.store.lock = self._boundary
+        elif registered.layout.shape != layout.shape:
             raise StateError(
                 f"state '{name}' of operator '{self.uid}' is {registered.layout}, but is asked for as {layout}; "
                 f"use the same descriptor everywhere, or another name for the new state"
@@ -146,15 +152,21 @@ class HeapKeyedStateBackend(KeyedStateBackend):
             self._in_epoch = False
 
     def checkpoint_completed(self) -> None:
+        for registered in self._states.values():
+            registered.form.checkpoint_completed()
         for part in self._parts():
             part.checkpoint_completed()
 
     def checkpoint_failed(self) -> None:
+        for registered in self._states.values():
+            registered.form.checkpoint_failed()
         for part in self._parts():
             part.checkpoint_failed()
 
     def rewind(self) -> bool:
         self.rollbacks += 1
+        for registered in self._states.values():
+            registered.form.checkpoint_failed()
         with self._boundary:
             for part in self._parts():
                 part.rewind()
@@ -178,6 +190,8 @@ class HeapKeyedStateBackend(KeyedStateBackend):
             self._clean_up(registered)
             store = registered.store
             log = store.changes()
+            if registered.form.delta_is_whole():
+                log = {**log, **dict.fromkeys(store.table, ABSENT)}
             for group, keys in self._by_key_group(store.keys_changed(log), registered.layout).items():
                 entries = store.delta_entries(keys, log)
                 if any(entries):
@@ -208,10 +222,17 @@ class HeapKeyedStateBackend(KeyedStateBackend):
         elif section.kind == PROCESSING_TIMERS:
             self.processing_timers.load_section(section)
         elif section.kind == KEYED:
-            layout, entries = codec.decode(section.payload, section.uid, section.name)
-            self._registered(section.name, _Layout(*layout)).store.load_entries(entries)
+            self._load_keyed(section)
         else:
             raise StateError(f"operator '{self.uid}': a keyed backend cannot load a section of kind '{section.kind}'")
+
+    def _load_keyed(self, section: Section) -> None:
+        decoded = codec.decode_evolved(section.payload, section.uid, section.name)
+        layout = StateLayout(*decoded.layout)
+        registered = self._registered(section.name, layout)
+        refuse_changed_keys(self.uid, section.name, layout.kind, decoded.entries, decoded.changes)
+        registered.form.loaded(layout, decoded.changes)
+        registered.store.load_entries(decoded.entries)
 
     def committed_value(self, state_name: str, key: Any, namespace: Any = None) -> Any:
         registered = self._known(state_name)
@@ -255,7 +276,7 @@ class HeapKeyedStateBackend(KeyedStateBackend):
             raise StateError(f"operator '{self.uid}' has no state '{state_name}'; it has: {names}")
         return registered
 
-    def _by_key_group(self, keys: Iterable[Any], layout: _Layout) -> dict[int, list[Any]]:
+    def _by_key_group(self, keys: Iterable[Any], layout: StateLayout) -> dict[int, list[Any]]:
         """{key group: keys}, in the order of the groups. Only here is a key group computed: never per record."""
         if not layout.namespaced:
             return by_key_group(keys, self.max_parallelism)
@@ -265,7 +286,7 @@ class HeapKeyedStateBackend(KeyedStateBackend):
         groups = by_key_group(pairs_of_key, self.max_parallelism)
         return {group: [pair for key in members for pair in pairs_of_key[key]] for group, members in groups.items()}
 
-    def _section(self, name: str, layout: _Layout, group: int, entries: tuple[Any, ...]) -> Section:
+    def _section(self, name: str, layout: StateLayout, group: int, entries: tuple[Any, ...]) -> Section:
         return Section(self.uid, KEYED, name, group, codec.encode(tuple(layout), entries, self.uid, name))
 
     def _clean_up(self, registered: _Registered) -> None:

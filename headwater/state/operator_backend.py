@@ -3,23 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from headwater.common.errors import StateError
 from headwater.state import payload as codec
 from headwater.state.api import BroadcastState, ListState, ReadOnlyBroadcastState
 from headwater.state.descriptors import ListStateDescriptor, MapStateDescriptor, StateDescriptor
 from headwater.state.heap_broadcast import HeapBroadcastState, ReadOnlyHeapBroadcastState
+from headwater.state.heap_conversion import convert_store
 from headwater.state.heap_list import HeapListState
 from headwater.state.heap_store import ABSENT
+from headwater.state.layout import StateLayout
 from headwater.state.section import BROADCAST, NO_KEY_GROUP, OPERATOR, Section
+from headwater.state.stored_form import StoredForm
 
-_LAYOUTS = {OPERATOR: ("operator-list",), BROADCAST: ("operator-broadcast",)}
+_LAYOUTS = {OPERATOR: StateLayout("list", False, False), BROADCAST: StateLayout("map", False, False)}
+_STORED_KINDS = {OPERATOR: "operator-list", BROADCAST: "operator-broadcast"}
+"""What a section's payload begins with; version and declared type of the values follow, except in old ones."""
 _WORDS = {OPERATOR: "a list state", BROADCAST: "a broadcast state"}
 _KEY = None
 """The one key under which each list or map is stored."""
 
 _Store = HeapListState | HeapBroadcastState
+
+
+class _Held(NamedTuple):
+    """One state of the backend."""
+
+    kind: str  # of its sections
+    store: _Store
+    form: StoredForm
 
 
 class _SingleScope:
@@ -38,14 +51,15 @@ class OperatorStateBackend:
     def __init__(self, uid: str) -> None:
         self.uid = uid
         self._scope = _SingleScope()
-        self._stores: dict[str, tuple[str, _Store]] = {}  # {name: (kind of section, store)}
+        self._stores: dict[str, _Held] = {}
+        self._asked_for: set[str] = set()
         self._opened_dirty = False
         """Something changed outside epochs since the last checkpoint: going back to it takes new functions."""
 
     def get_list_state(self, state_descriptor: ListStateDescriptor) -> ListState[Any]:
         """The list state of that name. The same object for the same name."""
         self._check(state_descriptor, ListStateDescriptor, "operator list state")
-        return cast(HeapListState, self._store(state_descriptor.name, OPERATOR))
+        return cast(HeapListState, self._asked(state_descriptor, OPERATOR))
 
     def get_broadcast_state(self, state_descriptor: MapStateDescriptor) -> BroadcastState[Any, Any]:
         """The broadcast state of that name. The same object for the same name.
@@ -53,74 +67,93 @@ class OperatorStateBackend:
         Every partition must do the same to it: after a restore a partition may be given another one's.
         """
         self._check(state_descriptor, MapStateDescriptor, "broadcast state")
-        return cast(HeapBroadcastState, self._store(state_descriptor.name, BROADCAST))
+        return cast(HeapBroadcastState, self._asked(state_descriptor, BROADCAST))
 
     def get_read_only_broadcast_state(self, state_descriptor: MapStateDescriptor) -> ReadOnlyBroadcastState[Any, Any]:
         """The broadcast state of that name, for those who may not change it."""
         self._check(state_descriptor, MapStateDescriptor, "broadcast state")
-        state = cast(HeapBroadcastState, self._store(state_descriptor.name, BROADCAST))
+        state = cast(HeapBroadcastState, self._asked(state_descriptor, BROADCAST))
         return ReadOnlyHeapBroadcastState(state_descriptor.name, state)
 
     def begin_epoch(self) -> None:
         """An epoch begins. What was changed since the last commit stays changed, and is part of the next delta."""
-        for _, store in self._stores.values():
+        for _, store, _ in self._stores.values():
             if store.undo:
                 store.commit()
                 self._opened_dirty = True
 
     def commit_epoch(self, *, cut: bool = False) -> None:
         """What the epoch changed is final; with `cut` it ends a checkpoint that is now in flight."""
-        for _, store in self._stores.values():
+        for _, store, _ in self._stores.values():
             store.commit(cut=cut)
 
     def checkpoint_completed(self) -> None:
         """The checkpoint in flight is durable."""
         self._opened_dirty = False
-        for _, store in self._stores.values():
+        for _, store, form in self._stores.values():
             store.checkpoint_completed()
+            form.checkpoint_completed()
 
     def checkpoint_failed(self) -> None:
         """The next delta contains the changes of the checkpoint in flight too."""
-        for _, store in self._stores.values():
+        for _, store, form in self._stores.values():
             store.checkpoint_failed()
+            form.checkpoint_failed()
 
     def rewind(self) -> bool:
         """Go back to the last durable checkpoint; False if what `open` did would be undone, which is not repeated."""
-        for _, store in self._stores.values():
+        for _, store, form in self._stores.values():
             store.rewind()
+            form.checkpoint_failed()
         return not self._opened_dirty
 
     def rollback_epoch(self) -> None:
         """Take back what changed since the epoch began."""
-        for _, store in self._stores.values():
+        for _, store, _ in self._stores.values():
             store.rollback()
 
     def delta_sections(self) -> list[Section]:
         """What changed since the last checkpoint."""
         sections: list[Section] = []
-        for name, (kind, store) in self._stores.items():
-            if (log := store.changes()) and any(entries := store.delta_entries(log, log)):
-                sections.append(self._section(name, kind, entries))
+        for name, (_, store, form) in self._stores.items():
+            log = store.changes()
+            if form.delta_is_whole():
+                log = {**log, **dict.fromkeys(store.table, ABSENT)}
+            if log and any(entries := store.delta_entries(log, log)):
+                sections.append(self._section(name, entries))
         return sections
 
     def full_sections(self) -> Iterator[Section]:
         """All that is there now."""
-        for name, (kind, store) in self._stores.items():
+        for name, (_, store, _) in self._stores.items():
             if store.table:
-                yield self._section(name, kind, store.full_entries(store.table, None))
+                yield self._section(name, store.full_entries(store.table, None))
 
     def load_section(self, section: Section) -> None:
         """Restore a section; a full snapshot's first, then those of its deltas.
 
         The chains of several old partitions may be loaded one after the other: a broadcast state is in each of them.
         """
-        layout, entries = codec.decode(section.payload, section.uid, section.name)
-        if section.uid != self.uid or layout != _LAYOUTS.get(section.kind):
+        stored, entries, changes = codec.decode_evolved(section.payload, section.uid, section.name)
+        if section.uid != self.uid or not stored or stored[0] != _STORED_KINDS.get(section.kind):
             raise StateError(
-                f"operator '{self.uid}' was given state '{section.name}' of operator '{section.uid}', {layout!r}, "
+                f"operator '{self.uid}' was given state '{section.name}' of operator '{section.uid}', {stored!r}, "
                 f"as operator state of kind '{section.kind}'"
             )
-        self._store(section.name, section.kind).load_entries(entries)
+        held = self._held(section.name, section.kind)
+        held.form.loaded(StateLayout(*_LAYOUTS[section.kind].shape, *stored[1:]), changes)
+        held.store.load_entries(entries)
+
+    def lists(self) -> dict[str, tuple[StateLayout, list[Any]]]:
+        """{name: (form of the elements, elements)} of the list states, as they are stored. For tools."""
+        held = {name: held for name, held in self._stores.items() if held.kind == OPERATOR}
+        return {name: (each.form.layout, self.committed_list(name)) for name, each in held.items()}
+
+    def put_list(self, name: str, layout: StateLayout, elements: list[Any]) -> None:
+        """Store `elements`, which are of the form `layout`, as a loaded section would. For tools."""
+        held = self._held(name, OPERATOR)
+        held.form.loaded(layout, ())
+        held.store.load_entries(([_KEY], [0], [elements], []))
 
     def committed_list(self, state_name: str) -> list[Any]:
         """What the last commit says; [] if there is nothing. May be called from another thread."""
@@ -134,23 +167,32 @@ class OperatorStateBackend:
 
     def number_of_entries(self) -> int:
         """How many elements are stored, summed over the lists and maps."""
-        return sum(len(elements) for _, store in self._stores.values() for elements in store.table.values())
+        return sum(len(elements) for _, store, _ in self._stores.values() for elements in store.table.values())
 
     def _committed(self, state_name: str) -> Any:
         known = self._stores.get(state_name)
-        return ABSENT if known is None else known[1].committed(_KEY)
+        return ABSENT if known is None else known.store.committed(_KEY)
 
-    def _store(self, name: str, kind: str) -> _Store:
-        known = self._stores.get(name)
-        if known is None:
+    def _asked(self, descriptor: StateDescriptor, kind: str) -> _Store:
+        held = self._held(descriptor.name, kind)
+        if descriptor.name not in self._asked_for:
+            convert = held.form.asked_for(self.uid, descriptor, StateLayout.of(descriptor))
+            if convert is not None:
+                convert_store(held.store, convert)
+            self._asked_for.add(descriptor.name)
+        return held.store
+
+    def _held(self, name: str, kind: str) -> _Held:
+        held = self._stores.get(name)
+        if held is None:
             store: _Store = HeapListState(self._scope) if kind == OPERATOR else HeapBroadcastState(self._scope)
-            known = self._stores[name] = (kind, store)
-        elif known[0] != kind:
+            held = self._stores[name] = _Held(kind, store, StoredForm(_LAYOUTS[kind]))
+        elif held.kind != kind:
             raise StateError(
-                f"state '{name}' of operator '{self.uid}' is {_WORDS[known[0]]}, but is asked for as {_WORDS[kind]}; "
+                f"state '{name}' of operator '{self.uid}' is {_WORDS[held.kind]}, but is asked for as {_WORDS[kind]}; "
                 "use another name for the new one"
             )
-        return known[1]
+        return held
 
     def _check(self, descriptor: StateDescriptor, expected: type[StateDescriptor], what: str) -> None:
         if not isinstance(descriptor, expected):
@@ -158,6 +200,7 @@ class OperatorStateBackend:
         if descriptor.get_ttl_config() is not None:
             raise StateError(f"state '{descriptor.name}' of operator '{self.uid}': only keyed state can have a TTL")
 
-    def _section(self, name: str, kind: str, entries: tuple[Any, ...]) -> Section:
-        data = codec.encode(_LAYOUTS[kind], entries, self.uid, name)
-        return Section(self.uid, kind, name, NO_KEY_GROUP, data)
+    def _section(self, name: str, entries: tuple[Any, ...]) -> Section:
+        kind, _, form = self._stores[name]
+        layout = (_STORED_KINDS[kind], form.layout.version, form.layout.type)
+        return Section(self.uid, kind, name, NO_KEY_GROUP, codec.encode(layout, entries, self.uid, name))

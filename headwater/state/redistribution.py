@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from headwater.common.errors import StateError
-from headwater.state.descriptors import ListStateDescriptor
+from headwater.state.layout import StateLayout
 from headwater.state.operator_backend import OperatorStateBackend
 from headwater.state.section import OPERATOR, Section
 
@@ -28,26 +28,29 @@ def deal_list_state(chains: Sequence[Chain], uid: str, partition: int, paralleli
     if not 0 <= partition < parallelism:
         raise StateError(f"operator '{uid}' has no partition {partition}: it has {parallelism}, counted from 0")
     dealt = OperatorStateBackend(uid)
-    for name, elements in joined_lists(chains).items():
+    for name, (layout, elements) in _joined(chains).items():
         mine = elements[partition::parallelism]
         if mine:
-            dealt.get_list_state(ListStateDescriptor(name)).update(mine)
+            dealt.put_list(name, layout, mine)
     return list(dealt.full_sections())
 
 
 def joined_lists(chains: Iterable[Chain]) -> Mapping[str, list[Any]]:
     """{state name: elements of all partitions, in the order of the partitions}."""
-    joined: dict[str, list[Any]] = {}
+    return {name: elements for name, (_, elements) in _joined(chains).items()}
+
+
+def _joined(chains: Iterable[Chain]) -> dict[str, tuple[StateLayout, list[Any]]]:
+    joined: dict[str, tuple[StateLayout, list[Any]]] = {}
     for chain in chains:
-        for name, elements in _lists(chain).items():
-            joined.setdefault(name, []).extend(elements)
+        for name, (layout, elements) in _lists(chain).items():
+            joined.setdefault(name, (layout, []))[1].extend(elements)
     return joined
 
 
-def _lists(chain: Chain) -> dict[str, list[Any]]:
+def _lists(chain: Chain) -> dict[str, tuple[StateLayout, list[Any]]]:
     """What one old partition held: its sections are changes on changes, so they are loaded one after another."""
     old: OperatorStateBackend | None = None
-    names: dict[str, None] = {}
     for section in chain:
         if section.kind != OPERATOR:
             raise StateError(
@@ -57,7 +60,4 @@ def _lists(chain: Chain) -> dict[str, list[Any]]:
         if old is None:
             old = OperatorStateBackend(section.uid)
         old.load_section(section)
-        names[section.name] = None
-    if old is None:
-        return {}
-    return {name: list(old.get_list_state(ListStateDescriptor(name)).get()) for name in names}
+    return {} if old is None else old.lists()
