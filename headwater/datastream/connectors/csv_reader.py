@@ -33,15 +33,21 @@ class CsvReader(LineReader):
         header: bool,
         columns: Sequence[str] | None,
         converters: Mapping[str, Callable[[str], Any]],
+        comments: bool = False,
     ) -> None:
         self._charset = charset
         self._dialect = dialect
+        self._comments = comments
+        self.header: Sequence[str] | None = None  # the first record of the file, where that is no data
         names = tuple(columns) if columns is not None else None
         start = position
         if header:
             # The header is read again on every opening: it is one line, and keeps positions small.
             super().__init__(split, None, BadRecordPolicy.FAIL)
             rows, _ = self._parse(self._lines.read_lines(1))
+            while comments and not rows and (lines := self._lines.read_lines(1)):
+                rows, _ = self._parse(lines)
+            self.header = rows[0] if rows else None
             names = names or (tuple(rows[0]) if rows else ())
             start = position or self._lines.position
             self._lines.close()
@@ -58,7 +64,8 @@ class CsvReader(LineReader):
     def _parse(self, lines: list[bytes]) -> Rows:
         first_line = self._lines.line - len(lines) + 1
         content = b"".join(lines)
-        if self._dialect["quotechar"].encode(self._charset) not in content:
+        has_quotes = self._dialect["quotechar"].encode(self._charset) in content
+        if not has_quotes and not (self._comments and b"#" in content):
             try:
                 texts = content.removesuffix(b"\n").decode(self._charset).split("\n")
                 rows = list(csv.reader(texts, strict=True, **self._dialect))
@@ -72,9 +79,10 @@ class CsvReader(LineReader):
     def _parse_carefully(self, lines: list[bytes], first_line: int) -> Iterator[tuple[list[str], int]]:
         taken = 0
         text = b""
+        within_record = False
 
         def texts() -> Iterator[str]:
-            nonlocal taken, text
+            nonlocal taken, text, within_record
             while True:
                 if taken == len(lines):
                     lines.extend(self._lines.read_lines(1))  # the last record is not whole yet
@@ -82,14 +90,20 @@ class CsvReader(LineReader):
                     return
                 text = lines[taken]
                 taken += 1
+                if self._comments and not within_record and text.startswith(b"#"):
+                    if taken == len(lines):
+                        return  # not one line more than was asked for
+                    continue
+                within_record = True
                 yield text.decode(self._charset)
 
         while taken < len(lines):
             rows = csv.reader(texts(), strict=True, **self._dialect)
             while taken < len(lines):
+                within_record = False
                 line_number = first_line + taken
                 try:
-                    row = next(rows)
+                    row = next(rows, None)
                 except (csv.Error, UnicodeDecodeError) as error:
                     self._bad(line_number, text, error)
                     break  # a reader that raised cannot be used again

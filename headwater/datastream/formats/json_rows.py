@@ -1,0 +1,185 @@
+"""One row as one JSON object: between the bytes of a message and a Row."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Any
+
+import msgspec
+
+from headwater.common.errors import ConfigurationError, SerializationError, short_repr
+from headwater.common.serialization import DeserializationSchema, SerializationSchema
+from headwater.common.type_information import BasicType, BasicTypeInfo, MapTypeInfo, RowTypeInfo, TypeInformation
+from headwater.common.types import Row
+from headwater.datastream.formats.json_schema import type_of_json_schema
+from headwater.datastream.formats.text_fields import ARRAYS, from_text, is_text_type
+
+__all__ = ["JsonRowDeserializationSchema", "JsonRowSerializationSchema"]
+
+FromJson = Callable[[Any], Any]
+"""Raises ValueError for a value that is not of the type. None never comes here."""
+
+
+class JsonRowDeserializationSchema(DeserializationSchema):
+    """A Row of the fields of a JSON object that its type names. Bad ones are errors, or None if errors are ignored."""
+
+    def __init__(self, type_info: RowTypeInfo, fail_on_missing_field: bool, ignore_parse_errors: bool) -> None:
+        self._settings = (type_info, fail_on_missing_field, ignore_parse_errors)
+        self._convert = _row_from_json(type_info, fail_on_missing_field)
+        self._ignore_parse_errors = ignore_parse_errors
+        # Python's float would round what a column of decimals must keep.
+        self._decoder: msgspec.json.Decoder[Any] = msgspec.json.Decoder(float_hook=Decimal)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return JsonRowDeserializationSchema, self._settings  # a decoder cannot be pickled
+
+    def deserialize(self, message: bytes) -> Any:
+        try:
+            return self._convert(self._decoder.decode(message))
+        except (msgspec.DecodeError, UnicodeDecodeError, ValueError) as error:
+            if self._ignore_parse_errors:
+                return None
+            raise SerializationError(
+                f"JSON: {short_repr(message)}: {error}; correct it at its origin, or call ignore_parse_errors()"
+            ) from None
+
+    @staticmethod
+    def builder() -> JsonRowDeserializationSchema.Builder:
+        return JsonRowDeserializationSchema.Builder()
+
+    class Builder:
+        """Needs `type_info` or `json_schema`."""
+
+        def __init__(self) -> None:
+            self._type_info: RowTypeInfo | None = None
+            self._fail_on_missing_field = False
+            self._ignore_parse_errors = False
+
+        def type_info(self, type_info: TypeInformation) -> JsonRowDeserializationSchema.Builder:
+            self._type_info = _row_type(type_info)
+            return self
+
+        def json_schema(self, json_schema: str) -> JsonRowDeserializationSchema.Builder:
+            """The type as a JSON Schema: objects, arrays, strings (also dates and times), numbers, booleans."""
+            if json_schema is None:
+                raise TypeError("The json_schema must not be None.")
+            self._type_info = type_of_json_schema(json_schema)
+            return self
+
+        def fail_on_missing_field(self) -> JsonRowDeserializationSchema.Builder:
+            """Without it a field that is missing is None."""
+            self._fail_on_missing_field = True
+            return self
+
+        def ignore_parse_errors(self) -> JsonRowDeserializationSchema.Builder:
+            """A message that cannot be read gives None."""
+            self._ignore_parse_errors = True
+            return self
+
+        def build(self) -> JsonRowDeserializationSchema:
+            if self._type_info is None:
+                raise TypeError("Typeinfo should be set.")
+            return JsonRowDeserializationSchema(self._type_info, self._fail_on_missing_field, self._ignore_parse_errors)
+
+
+class JsonRowSerializationSchema(SerializationSchema):
+    """One JSON object, without a line end, of a Row, a dict, or a tuple in the order of the fields."""
+
+    def __init__(self, type_info: RowTypeInfo) -> None:
+        self._names = type_info.get_field_names()
+
+    def serialize(self, value: Any) -> bytes:
+        try:
+            if isinstance(value, Row):
+                values = value.get_fields_by_names(self._names)
+            else:
+                values = [value[name] for name in self._names] if isinstance(value, dict) else value
+            return msgspec.json.encode(dict(zip(self._names, values, strict=True)), enc_hook=_json_of)
+        except (KeyError, TypeError, ValueError, NotImplementedError) as error:
+            raise SerializationError(
+                f"record {short_repr(value)} does not fit the JSON fields {self._names}: {error}"
+            ) from error
+
+    @staticmethod
+    def builder() -> JsonRowSerializationSchema.Builder:
+        return JsonRowSerializationSchema.Builder()
+
+    class Builder:
+        """Needs `with_type_info`."""
+
+        def __init__(self) -> None:
+            self._type_info: RowTypeInfo | None = None
+
+        def with_type_info(self, type_info: TypeInformation) -> JsonRowSerializationSchema.Builder:
+            self._type_info = _row_type(type_info)
+            return self
+
+        def build(self) -> JsonRowSerializationSchema:
+            if self._type_info is None:
+                raise TypeError("Typeinfo should be set.")
+            return JsonRowSerializationSchema(self._type_info)
+
+
+def _row_type(type_info: TypeInformation) -> RowTypeInfo:
+    if not isinstance(type_info, RowTypeInfo):
+        raise ConfigurationError(f"JSON rows: the type is {type_info!r}; expected Types.ROW or Types.ROW_NAMED")
+    return type_info
+
+
+def _json_of(value: Any) -> Any:
+    if isinstance(value, Row):
+        return value.as_dict() if value.get_field_names() else list(value)
+    raise NotImplementedError(f"objects of type {type(value).__name__} have no JSON form")
+
+
+def _from_json(type_info: TypeInformation, strict: bool) -> FromJson:
+    if isinstance(type_info, RowTypeInfo):
+        return _row_from_json(type_info, strict)
+    if isinstance(type_info, MapTypeInfo):
+        value_of = _nullable(_from_json(type_info.value_type, strict))
+        return lambda value: {key: value_of(each) for key, each in _expect(value, dict).items()}
+    if isinstance(type_info, ARRAYS):
+        element = _nullable(_from_json(type_info.element_type, strict))
+        return lambda value: [element(each) for each in _expect(value, list)]
+    if not is_text_type(type_info):
+        raise ConfigurationError(f"{type_info!r} has no form in JSON; expected basic types, arrays, maps and rows")
+    if isinstance(type_info, BasicTypeInfo):
+        if type_info.basic_type in (BasicType.STRING, BasicType.CHAR):
+            # Flink gives the text of whatever is there.
+            return lambda value: value if isinstance(value, str) else msgspec.json.encode(value).decode()
+        if type_info.basic_type is BasicType.BOOLEAN:
+            return lambda value: value if isinstance(value, bool) else from_text(type_info)(_expect(value, str))
+    convert = from_text(type_info)
+    return lambda value: convert(value if isinstance(value, str) else str(_expect(value, int | Decimal)))
+
+
+def _row_from_json(type_info: RowTypeInfo, strict: bool) -> FromJson:
+    names = type_info.get_field_names()
+    converters = [_nullable(_from_json(each, strict)) for each in type_info.get_field_types()]
+
+    def convert(value: Any) -> Row:
+        fields = _expect(value, dict)
+        if strict and (missing := [name for name in names if name not in fields]):
+            raise ValueError(f"the field {missing[0]!r} is missing")
+        values = []
+        for name, each in zip(names, converters, strict=True):
+            try:
+                values.append(each(fields.get(name)))
+            except ValueError as error:
+                raise ValueError(f"field {name!r}: {error}") from None
+        row = Row(*values)
+        row.set_field_names(names)
+        return row
+
+    return convert
+
+
+def _nullable(convert: FromJson) -> FromJson:
+    return lambda value: None if value is None else convert(value)
+
+
+def _expect(value: Any, kinds: Any) -> Any:
+    if not isinstance(value, kinds) or isinstance(value, bool):
+        raise ValueError(f"found {short_repr(value, 60)}")
+    return value
