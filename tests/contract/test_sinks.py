@@ -23,7 +23,14 @@ import pytest
 from headwater.common.connector import Committer, Sink, SinkWriter, WriterContext
 from headwater.common.serialization import Encoder
 from headwater.datastream.connectors.collect_sink import CollectSink, collected_results
-from headwater.datastream.connectors.file_system import BucketAssigner, BulkWriters, FileSink, RollingPolicy
+from headwater.datastream.connectors.file_system import (
+    BucketAssigner,
+    BulkWriters,
+    FileCompactor,
+    FileCompactStrategy,
+    FileSink,
+    RollingPolicy,
+)
 from headwater.datastream.connectors.print_sink import PrintSink
 
 Record = dict[str, Any]
@@ -48,6 +55,15 @@ def row_files(tmp_path: Path, capsys: Any) -> Case:
     encoder = Encoder(lambda record: (json.dumps(record) + "\n").encode())
     sink = FileSink.for_row_format(str(tmp_path / "out"), encoder).build()
     return Case(sink, lambda: [json.loads(line) for path in part_files(tmp_path) for line in path.open()])
+
+
+def joined_row_files(tmp_path: Path, capsys: Any) -> Case:
+    encoder = Encoder(lambda record: (json.dumps(record) + "\n").encode())
+    strategy = FileCompactStrategy.builder().enable_compaction_on_checkpoint(1).set_size_threshold(500).build()
+    builder = FileSink.for_row_format(str(tmp_path / "out"), encoder)
+    sink = builder.with_rolling_policy(RollingPolicy.default_rolling_policy(part_size=64))
+    sink = sink.enable_compact(strategy, FileCompactor.concat_file_compactor())
+    return Case(sink.build(), lambda: [json.loads(line) for path in part_files(tmp_path) for line in path.open()])
 
 
 def json_files(tmp_path: Path, capsys: Any) -> Case:
@@ -101,6 +117,7 @@ def printed(tmp_path: Path, capsys: Any) -> Case:
 
 CASES = {
     "row files": row_files,
+    "row files that are joined": joined_row_files,
     "json files that roll": json_files,
     "csv files in buckets": bucketed_csv_files,
     "parquet files": parquet_files,

@@ -13,31 +13,21 @@ import uuid
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, BinaryIO, Final
+from typing import Any, BinaryIO
 
 from headwater.checkpoint.durable_file import sync_directory
 from headwater.checkpoint.paths import validate_name
 from headwater.common.connector import Committer, Sink, SinkWriter, WriterContext
-from headwater.common.errors import CheckpointError, ConfigurationError
+from headwater.common.errors import ConfigurationError
 from headwater.common.serialization import Encoder
 from headwater.datastream.connectors.bucket_assigner import BucketAssigner
 from headwater.datastream.connectors.bulk_writers import BulkWriter, BulkWriterFactory, EncodedWriter
 from headwater.datastream.connectors.file_access import local_path
+from headwater.datastream.connectors.file_committer import PENDING_SUFFIX, FileCommittable, FileCommitter
+from headwater.datastream.connectors.file_compaction import CompactingCommitter, FileCompactor, FileCompactStrategy
 from headwater.datastream.connectors.part_files import OutputFileConfig, RollingPolicy
 
 __all__ = ["FileCommittable", "FileSink"]
-
-PENDING_SUFFIX: Final = ".inprogress"
-
-
-@dataclass(frozen=True)
-class FileCommittable:
-    """A complete file under its pending name."""
-
-    directory: str
-    pending_name: str
-    final_name: str
-    length: int
 
 
 @dataclass(frozen=True)
@@ -47,6 +37,7 @@ class _Settings:
     bucket_assigner: BucketAssigner
     rolling_policy: RollingPolicy
     output_file_config: OutputFileConfig
+    compaction: tuple[FileCompactStrategy, FileCompactor] | None = None
 
     def create_writer(self, file: BinaryIO) -> BulkWriter:
         if isinstance(self.content, Encoder):
@@ -86,6 +77,8 @@ class FileSink(Sink):
         return _FileWriter(self._settings, context)
 
     def create_committer(self) -> Committer:
+        if self._settings.compaction is not None:
+            return CompactingCommitter(self._settings.base_path, *self._settings.compaction)
         return FileCommitter(self._settings.base_path)
 
     def __repr__(self) -> str:
@@ -106,6 +99,7 @@ class FileSink(Sink):
             self._bucket_assigner = BucketAssigner.date_time_bucket_assigner()
             self._rolling_policy: RollingPolicy = RollingPolicy.default_rolling_policy()
             self._output_file_config = OutputFileConfig()
+            self._compaction: tuple[FileCompactStrategy, FileCompactor] | None = None
 
         def with_bucket_check_interval(self, interval: int) -> FileSink.RowFormatBuilder:
             """Has no effect, and says so: files end with their epoch, there is nothing to check in between."""
@@ -124,6 +118,25 @@ class FileSink(Sink):
             self._output_file_config = output_file_config
             return self
 
+        def enable_compact(self, strategy: FileCompactStrategy, compactor: FileCompactor) -> FileSink.RowFormatBuilder:
+            """Join the files that all partitions wrote into a bucket for one checkpoint. The driver does it."""
+            if not isinstance(strategy, FileCompactStrategy) or not isinstance(compactor, FileCompactor):
+                raise ConfigurationError(
+                    f"FileSink.enable_compact got {strategy!r} and {compactor!r}; expected a FileCompactStrategy and a "
+                    "FileCompactor"
+                )
+            if compactor.joins and not isinstance(self._content, Encoder):
+                raise ConfigurationError(
+                    "FileSink.enable_compact: only files of a row format can be joined one after the other; with a "
+                    "bulk format set a longer execution.checkpointing.interval for larger files"
+                )
+            self._compaction = (strategy, compactor)
+            return self
+
+        def disable_compact(self) -> FileSink.RowFormatBuilder:
+            self._compaction = None
+            return self
+
         def build(self) -> FileSink:
             if os.path.exists(self._base_path) and not os.path.isdir(self._base_path):
                 raise ConfigurationError(f"FileSink: {self._base_path} is a file; expected a directory, or nothing yet")
@@ -134,6 +147,7 @@ class FileSink(Sink):
                     self._bucket_assigner,
                     self._rolling_policy,
                     self._output_file_config,
+                    self._compaction,
                 )
             )
 
@@ -233,58 +247,6 @@ class _FileWriter(SinkWriter):
         # It leaves `_parts` only when it is complete: if this fails, abort() still finds it.
         self._complete.append(self._parts[bucket].complete())
         del self._parts[bucket]
-
-
-class FileCommitter(Committer):
-    """Renames pending files. Idempotent: a file that has its final name is done."""
-
-    def __init__(self, base_path: str) -> None:
-        self._base_path = base_path
-
-    def commit(self, committables: list[Any]) -> None:
-        for committable in committables:
-            _make_visible(committable)
-        for directory in {committable.directory for committable in committables}:
-            sync_directory(directory)
-
-    def clean_up(self, job_id: str) -> None:
-        """Delete pending files of `job_id`: of attempts that died.
-
-        Called in the driver when no attempt is under way and all committables of the last manifest, those of all sinks,
-        are committed: at the start, after the recommit, and at the end.
-        """
-        ending = f".{validate_name(job_id, 'job id')}{PENDING_SUFFIX}"
-        for directory, _, names in os.walk(self._base_path):
-            for name in names:
-                if name.startswith(".") and name.endswith(ending):
-                    with contextlib.suppress(FileNotFoundError):
-                        os.unlink(os.path.join(directory, name))
-
-
-def _make_visible(committable: FileCommittable) -> None:
-    pending = os.path.join(committable.directory, committable.pending_name)
-    final = os.path.join(committable.directory, committable.final_name)
-    try:
-        length: int | None = os.stat(pending).st_size
-    except FileNotFoundError:
-        length = None
-    if length is None:
-        if os.path.exists(final):
-            return
-        raise CheckpointError(
-            f"output file {final} cannot be made visible: neither it nor its pending form {pending} exists, so "
-            "somebody else deleted or moved it. Put either one back and start the job again"
-        )
-    if os.path.exists(final):
-        raise CheckpointError(
-            f"output file {final} exists while its pending form {pending} does too; remove one of them"
-        )
-    if length != committable.length:
-        raise CheckpointError(
-            f"pending output file {pending} has {length:,} bytes, its manifest says {committable.length:,}; it was "
-            "changed from outside. Restore it from a copy"
-        )
-    os.rename(pending, final)
 
 
 def _bucket_directory(base_path: str, bucket: str) -> str:

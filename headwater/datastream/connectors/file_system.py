@@ -2,6 +2,7 @@
 
 from headwater.datastream.connectors.bucket_assigner import BucketAssigner
 from headwater.datastream.connectors.bulk_writers import BulkWriter, BulkWriterFactory, BulkWriters
+from headwater.datastream.connectors.file_compaction import FileCompactor, FileCompactStrategy
 from headwater.datastream.connectors.file_formats import BulkFormat, StreamFormat
 from headwater.datastream.connectors.file_sink import FileSink
 from headwater.datastream.connectors.file_source import FileSource, FileSourceBuilder
@@ -21,6 +22,8 @@ __all__ = [
     "BulkWriterFactory",
     "BulkWriters",
     "DefaultRollingPolicy",
+    "FileCompactStrategy",
+    "FileCompactor",
     "FileSink",
     "FileSource",
     "FileSourceBuilder",

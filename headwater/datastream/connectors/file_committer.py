@@ -1,0 +1,77 @@
+"""Makes complete files visible, by renaming them."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from dataclasses import dataclass
+from typing import Any, Final
+
+from headwater.checkpoint.durable_file import sync_directory
+from headwater.checkpoint.paths import validate_name
+from headwater.common.connector import Committer
+from headwater.common.errors import CheckpointError
+
+PENDING_SUFFIX: Final = ".inprogress"
+
+
+@dataclass(frozen=True)
+class FileCommittable:
+    """A complete file under its pending name."""
+
+    directory: str
+    pending_name: str
+    final_name: str
+    length: int
+
+
+class FileCommitter(Committer):
+    """Renames pending files. Idempotent: a file that has its final name is done."""
+
+    def __init__(self, base_path: str) -> None:
+        self._base_path = base_path
+
+    def commit(self, committables: list[Any]) -> None:
+        for committable in committables:
+            make_visible(committable)
+        for directory in {committable.directory for committable in committables}:
+            sync_directory(directory)
+
+    def clean_up(self, job_id: str) -> None:
+        """Delete pending files of `job_id`: of attempts that died.
+
+        Called in the driver when no attempt is under way and all committables of the last manifest, those of all sinks,
+        are committed: at the start, after the recommit, and at the end.
+        """
+        ending = f".{validate_name(job_id, 'job id')}{PENDING_SUFFIX}"
+        for directory, _, names in os.walk(self._base_path):
+            for name in names:
+                if name.startswith(".") and name.endswith(ending):
+                    with contextlib.suppress(FileNotFoundError):
+                        os.unlink(os.path.join(directory, name))
+
+
+def make_visible(committable: FileCommittable) -> None:
+    pending = os.path.join(committable.directory, committable.pending_name)
+    final = os.path.join(committable.directory, committable.final_name)
+    try:
+        length: int | None = os.stat(pending).st_size
+    except FileNotFoundError:
+        length = None
+    if length is None:
+        if os.path.exists(final):
+            return
+        raise CheckpointError(
+            f"output file {final} cannot be made visible: neither it nor its pending form {pending} exists, so "
+            "somebody else deleted or moved it. Put either one back and start the job again"
+        )
+    if os.path.exists(final):
+        raise CheckpointError(
+            f"output file {final} exists while its pending form {pending} does too; remove one of them"
+        )
+    if length != committable.length:
+        raise CheckpointError(
+            f"pending output file {pending} has {length:,} bytes, its manifest says {committable.length:,}; it was "
+            "changed from outside. Restore it from a copy"
+        )
+    os.rename(pending, final)
