@@ -16,8 +16,9 @@ from typing import Any
 
 from headwater.operators.window_aligned import AlignedWindowOperator
 from headwater.operators.window_base import MAX_RESULTS_HELD, SLICES, FiredWindow
+from headwater.operators.window_blocks import MergeFailed, SliceBlocks, merge_parts
 from headwater.operators.window_settings import Aggregated, WindowSettings
-from headwater.state.copying import ATOMIC, protective_copy
+from headwater.state.copying import protective_copy
 
 _FIRE, _END = 0, 1
 
@@ -36,6 +37,11 @@ class SlicedWindowOperator(AlignedWindowOperator):
         self._slice = gcd(self._size, self._slide)
         self._merge = settings.contents.function.merge
 
+    def open(self) -> None:
+        super().open()
+        self._blocks = SliceBlocks(self._panes, self._slice, self._size, self._offset, self._merge)
+        self._rollbacks = self._backend.rollbacks
+
     def _add_by_event_time(self, keys: list[Any], values: list[Any], timestamps: list[int]) -> None:
         slide, offset, length = self._slide, self._offset, self._slice
         starts = [timestamp - (timestamp - offset) % slide for timestamp in timestamps]
@@ -44,6 +50,8 @@ class SlicedWindowOperator(AlignedWindowOperator):
         if not keys:
             return
         slices = [timestamp - (timestamp - offset) % length for timestamp in timestamps]
+        self._follow_rollbacks()
+        self._blocks.changed(slices)
         if not self._lateness or min(timestamps) - self._size >= fired:
             self._add_all(keys, slices, values)
             return
@@ -64,6 +72,7 @@ class SlicedWindowOperator(AlignedWindowOperator):
 
     def _end_windows(self, reached: int | None, time: int) -> None:
         assert reached is not None
+        self._follow_rollbacks()
         slices = sorted(self._panes.namespaces())
         if not slices or self._first_start(slices[0]) + self._size - 1 > time:
             return
@@ -85,6 +94,12 @@ class SlicedWindowOperator(AlignedWindowOperator):
             if self._last_start(begin) + self._size - 1 + self._lateness > time:
                 break
             self._panes.drop(begin)
+            self._blocks.changed((begin,))
+
+    def _follow_rollbacks(self) -> None:
+        if self._rollbacks != self._backend.rollbacks:
+            self._rollbacks = self._backend.rollbacks
+            self._blocks.clear()
 
     def _fire_slices(self, start: int, slices: list[int], reached: int) -> None:
         end = start + self._size - 1
@@ -106,20 +121,12 @@ class SlicedWindowOperator(AlignedWindowOperator):
 
     def _merged(self, start: int, slices: list[int]) -> dict[Any, Any]:
         """{key: accumulator of the window}. Those of the slices stay as they are: other windows need them."""
-        merge, flat = self._merge, ATOMIC
-        merged: dict[Any, Any] = {}
-        key: Any = None
         try:
-            for begin in self._within(start, slices):
-                for key, value in self._panes.peek(begin).items():
-                    cls = value.__class__
-                    if cls not in flat and (cls is not tuple or not flat.issuperset(map(type, value))):
-                        value = protective_copy(value)
-                    so_far = merged.get(key)
-                    merged[key] = value if so_far is None else merge(so_far, value)
-        except Exception as error:
-            raise self.user_error(error, FiredWindow(self._window(start), key)) from error
-        return merged
+            return merge_parts(self._merge, self._blocks.parts(start, self._within(start, slices)))
+        except MergeFailed as failed:
+            cause = failed.__cause__
+            assert isinstance(cause, Exception)
+            raise self.user_error(cause, FiredWindow(self._window(start), failed.key)) from cause
 
     def _merged_of(self, key: Any, start: int) -> Any:
         merged = None
