@@ -11,8 +11,10 @@ from tests.golden.jobs.sensor_averages import SENSOR_AVERAGES
 from tests.golden.jobs.sessionised_clicks import SESSIONISED_CLICKS
 from tests.golden.jobs.top_n import TOP_N
 from tests.golden.jobs.two_stages import TWO_STAGES
+from tests.golden.jobs.unanswered_calls import UNANSWERED_CALLS
 from tests.golden.jobs.union_and_side_outputs import UNION_AND_SIDE_OUTPUTS
 from tests.golden.jobs.window_join import WINDOW_JOIN
+from tests.golden.jobs.windows import WINDOWS
 from tests.golden.jobs.word_count import WORD_COUNT
 
 __all__ = ["JOBS", "GoldenJob"]
@@ -33,5 +35,7 @@ JOBS: dict[str, GoldenJob] = {
         INTERVAL_JOIN,
         WINDOW_JOIN,
         BROADCAST_RULES,
+        WINDOWS,
+        UNANSWERED_CALLS,
     )
 }
