@@ -175,17 +175,21 @@ class _OldShape:
     def has_state(self, uid: str) -> bool:
         return uid in self._stateful
 
+    def knows(self, uid: str) -> bool:
+        """Whether the partitions say who of them had the operator."""
+        homes = self.homes(uid)
+        return bool(homes) and f"out:{uid}" in self.records[homes[0]].watermarks
+
     def key_groups(self, uid: str, place: Place) -> range:
         """The key groups of `uid` that an old partition may have."""
-        if f"out:{uid}" not in self.records[place].watermarks:
+        if not self.knows(uid):
             return range(self.max_parallelism)
         return key_group_range(place[1], self.max_parallelism, len(self.homes(uid)))
 
     def same_partition(self, shape: OperatorShape, partition: int) -> Place | None:
         """The old partition that the operator's new one continues as it is; None if the parallelism is another."""
         homes = self.homes(shape.uid)
-        known = bool(homes) and f"out:{shape.uid}" in self.records[homes[0]].watermarks
-        return homes[partition] if known and len(homes) == shape.parallelism else None
+        return homes[partition] if self.knows(shape.uid) and len(homes) == shape.parallelism else None
 
     def watermarks(self, shape: OperatorShape, partition: int) -> dict[str, int]:
         same = self.same_partition(shape, partition)
@@ -271,6 +275,7 @@ def _take(shape: OperatorShape, partition: int, uid: str, old: _OldShape, builde
         if shared:
             builder.keyed[uid] = shared
         builder.dealt.add(uid)
-    if homes:
-        builders[homes[partition % len(homes)]].broadcast.add(uid)
+    # Where it is not known who had the operator, any of them may have its broadcast state, and all have the same.
+    for home in [homes[partition % len(homes)]] if old.knows(shape.uid) else homes:
+        builders[home].broadcast.add(uid)
     return True

@@ -168,12 +168,18 @@ def test_event_time_begins_anew_only_after_a_finished_job(job: OldJob, finished:
 
 
 def test_state_without_a_word_about_its_operator_is_looked_for_everywhere(job: OldJob) -> None:
+    def one_partition_has_rules(job: OldJob) -> None:
+        job.states["a"][1].unkeyed.get_broadcast_state(RULES).put("limit", 5)
+
+    job.run_epoch(one_partition_has_rules)
     for record in job.manifest.partitions:
         record.watermarks = {}
     plan = plan_restore(job.manifest, job.shape(3), str(job.layout.root))
     together: dict[Any, Any] = {}
     for index in range(3):
-        together |= restored(plan[1, index], "a", MAX, 3).values()
+        state = restored(plan[1, index], "a", MAX, 3)
+        together |= state.values()
+        assert state.unkeyed.committed_broadcast("rules") == {"limit": 5}
     assert together == {key: ("a", key, 1) for key in range(40)}
 
 
