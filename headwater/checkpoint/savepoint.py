@@ -37,7 +37,7 @@ from headwater.checkpoint.snapshot_file import SnapshotRef, read_sections
 from headwater.checkpoint.spark_offsets import spark_files
 from headwater.checkpoint.storage import Location, StorageSpec, is_remote, local_path, stored
 from headwater.checkpoint.store import ManifestStore
-from headwater.common.errors import CheckpointError
+from headwater.common.errors import CheckpointError, HeadwaterError
 
 MARKER: Final = "SAVEPOINT"
 FORMAT_VERSION: Final = 1
@@ -142,12 +142,12 @@ def new_savepoint(target: Where, *, durable: bool = True) -> Iterator[SavepointD
         if hidden is not None and local is not None:
             _publish(hidden, local, durable=durable)
     except OSError as error:
-        _delete_all(layout)
+        _give_up(layout)
         raise CheckpointError(
             f"savepoint {draft.path} cannot be written: {error.strerror or error}; make room, or choose another place"
         ) from error
     except BaseException:
-        _delete_all(layout)
+        _give_up(layout)
         raise
 
 
@@ -308,6 +308,13 @@ def _publish(hidden: Path, path: Path, *, durable: bool) -> None:
         raise
     if durable:
         sync_directory(path.parent)
+
+
+def _give_up(layout: CheckpointLayout) -> None:
+    """Delete what there is of a savepoint that cannot be finished. What is left, if anything, looks like none."""
+    with contextlib.suppress(OSError, HeadwaterError):  # the error that is being raised is the one to show
+        layout.storage.delete(MARKER)
+        _delete_all(layout)
 
 
 def _delete_all(layout: CheckpointLayout) -> None:

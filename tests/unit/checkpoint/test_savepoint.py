@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import fsspec
 import msgspec
 import pytest
 
@@ -200,6 +202,63 @@ def test_of_two_writers_one_wins(job: OldJob, tmp_path: Path, monkeypatch: pytes
         write(job, target)
     assert open_savepoint(target).manifest.epoch == 2
     assert [path.name for path in tmp_path.glob(".*")] == []
+
+
+def test_a_place_that_cannot_be_is_named(job: OldJob, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(CheckpointError, match=r"file/sp cannot be written: Not a directory; make room, or choose"):
+        write(job, tmp_path / "file" / "sp")
+
+
+# --- in an object store
+
+
+@pytest.fixture
+def store() -> Iterator[str]:
+    """A URL whose files are in this process's memory."""
+    url = "memory://savepoints"
+    yield url
+    fsspec.filesystem("memory").store.clear()
+
+
+def test_a_savepoint_in_an_object_store_is_like_any_other(job: OldJob, store: str) -> None:
+    info = write_savepoint(job.layout, job.manifest, f"{store}/one")
+    assert info.path == f"{store}/one" and savepoint_info(f"{store}/one").files == 7
+    shutil.rmtree(str(job.layout.root))
+    opened = open_savepoint(f"{store}/one")
+    assert opened.is_savepoint and opened.manifest.epoch == 2
+    plan = plan_restore(opened.manifest, job.shape(3), opened.directory)
+    found: dict[Any, Any] = {}
+    for index in range(3):
+        found |= restored(plan[1, index], "count", 16, 3).values()
+    assert found == {key: (key, 2) for key in range(50)}
+    own = CheckpointLayout(f"{store}/fork")
+    opened.copy_source_files(own)
+    dispose_savepoint(f"{store}/one")
+    with pytest.raises(CheckpointError, match="has neither SAVEPOINT nor a manifest"):
+        open_savepoint(f"{store}/one")
+    record = opened.manifest.sources["src"].finished_splits
+    assert FinishedSplits.restore(own, "src", record).ids() == set(SPLITS)
+
+
+def test_an_older_checkpoint_in_an_object_store(job: OldJob, store: str) -> None:
+    fsspec.filesystem("memory").put(str(job.layout.root), "/savepoints/job", recursive=True)
+    assert open_savepoint(f"{store}/job").manifest.epoch == 2
+    assert open_savepoint(f"{store}/job@1").manifest.epoch == 1
+    opened = open_savepoint(f"{store}/job/manifests/epoch-000000000000.manifest")
+    assert (opened.manifest.epoch, opened.is_savepoint) == (0, False)
+    with pytest.raises(CheckpointError, match="is a checkpoint directory; only a savepoint"):
+        dispose_savepoint(f"{store}/job")
+
+
+def test_nothing_is_left_in_an_object_store_when_a_file_is_missing(job: OldJob, store: str) -> None:
+    job.layout.snapshot(job.manifest.partitions[1].snapshots[2].name).unlink()  # type: ignore[union-attr]
+    with pytest.raises(CheckpointError, match="is missing, but the checkpoint names it"):
+        write_savepoint(job.layout, job.manifest, f"{store}/one")
+    assert not [name for name in fsspec.filesystem("memory").store if "one" in name]
+    write_savepoint(job.layout, ManifestStore(job.layout).load(1), f"{store}/one")
+    with pytest.raises(CheckpointError, match="one exists; a savepoint is never written over something"):
+        write_savepoint(job.layout, job.manifest, f"{store}/one")
 
 
 # --- disposing
