@@ -153,6 +153,8 @@ class ManifestStore:
     def _counts(self, epoch: int, lineage: Lineage) -> bool:
         try:
             manifest = self._read(epoch)
+        except FileNotFoundError:
+            return False  # deleted since it was listed
         except StorageError:
             raise
         except CheckpointError:
@@ -170,8 +172,12 @@ class ManifestStore:
         """
         lineage = self._lineage or read_lineage(self._storage)
         for epoch in reversed(self._listed()):
-            manifest = self.load(epoch)
+            try:
+                manifest = self._read(epoch)
+            except FileNotFoundError:
+                return self.latest()  # a running job has newer ones by now, and deleted this one
             if lineage.counts(manifest):
+                self._needed[epoch] = _files_of(manifest)
                 return manifest
             log.warning("manifest of epoch %d was written by a driver that had been fenced: it does not count", epoch)
         return None
