@@ -24,6 +24,7 @@ LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"compat"}),
     frozenset({"testing"}),
     frozenset({"runtime"}),
+    frozenset({"state_processor"}),
     frozenset({"cli", "server", "demo"}),
 )
 """From the lowest to the highest. A package may import itself and what is below it."""

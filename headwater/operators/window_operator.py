@@ -35,7 +35,7 @@ from headwater.time.evictors import TimestampedValue
 from headwater.time.triggers import PurgingTrigger, Trigger, TriggerResult
 from headwater.time.windows import namespace_of, window_of
 
-_MERGING_WINDOWS = "merging-window-set"
+MERGING_WINDOWS = "merging-window-set"
 
 
 class WindowOperator(WindowOperatorBase):
@@ -61,7 +61,7 @@ class WindowOperator(WindowOperatorBase):
     def open(self) -> None:
         self._contents: Any = self._backend.get_namespaced_state(self._contents_descriptor())
         if isinstance(self._assigner, MergingWindowAssigner):
-            windows = self._backend.get_state(ValueStateDescriptor(_MERGING_WINDOWS))
+            windows = self._backend.get_state(ValueStateDescriptor(MERGING_WINDOWS))
             self._merging = MergingWindows(self._assigner, windows)
         super().open()
 

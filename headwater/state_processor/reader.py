@@ -1,0 +1,67 @@
+"""Looks into a savepoint or a retained checkpoint."""
+
+from __future__ import annotations
+
+from headwater.checkpoint.savepoint import Where
+from headwater.common.errors import StateError
+from headwater.state.section import BROADCAST, KEYED, OPERATOR
+from headwater.state_processor.rows import (
+    WINDOW_STATES,
+    BroadcastRows,
+    KeyedRows,
+    OperatorRows,
+    TimerRows,
+    WindowRows,
+)
+from headwater.state_processor.stored import StateInfo, StoredState
+
+
+class SavepointReader:
+    """The state in a savepoint, as rows: go through them in Python, or make a DataFrame of them.
+
+    `path` is what `open_savepoint` takes. The classes of keys and values must be importable. Nothing is ever changed.
+    """
+
+    def __init__(self, path: Where) -> None:
+        self._path = path
+        self._stored = StoredState(path)
+        self.manifest = self._stored.manifest
+
+    def operators(self) -> dict[str, str]:
+        """{uid: name} of the operators that have state."""
+        return dict(self.manifest.operators)
+
+    def states(self) -> list[StateInfo]:
+        """What there is to read."""
+        return self._stored.catalogue()
+
+    def keyed_state(self, uid: str, name: str) -> KeyedRows:
+        """(key, namespace, value) of one keyed state. What has expired and was not cleaned up is among them."""
+        self._stored.check_state(uid, name, KEYED)
+        return KeyedRows(self._path, uid, name)
+
+    def operator_state(self, uid: str, name: str) -> OperatorRows:
+        """(partition, value) of one list state of an operator."""
+        self._stored.check_state(uid, name, OPERATOR)
+        return OperatorRows(self._path, uid, name)
+
+    def broadcast_state(self, uid: str, name: str) -> BroadcastRows:
+        """(key, value) of one broadcast state."""
+        self._stored.check_state(uid, name, BROADCAST)
+        return BroadcastRows(self._path, uid, name)
+
+    def timers(self, uid: str) -> TimerRows:
+        """(time domain, timestamp, key, namespace) of all timers of an operator."""
+        self._stored.check_uid(uid)
+        return TimerRows(self._path, uid)
+
+    def windows(self, uid: str) -> WindowRows:
+        """(key, start, end, contents) of the windows that have not ended, or of the slices that they consist of."""
+        self._stored.check_uid(uid)
+        names = {info.name for info in self.states() if info.uid == uid}
+        if names and not names & set(WINDOW_STATES):
+            raise StateError(
+                f"operator '{uid}' is not a window: it has the states {', '.join(sorted(names))}; read them with "
+                "keyed_state()"
+            )
+        return WindowRows(self._path, uid)

@@ -1,0 +1,174 @@
+"""State as rows: what `SavepointReader` gives. Read when it is gone through, a few key groups at a time."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
+
+from headwater.checkpoint.savepoint import Where
+from headwater.operators.window_base import CONTENTS, PANES, SESSIONS, SLICES
+from headwater.operators.window_operator import MERGING_WINDOWS
+from headwater.state_processor.stored import StoredState
+from headwater.time.windows import TimeWindow, window_of
+
+if TYPE_CHECKING:
+    from headwater.runtime.spark.state_frames import DataFrame, SparkSession, StructType
+
+WINDOW_STATES: Final = (PANES, SLICES, CONTENTS, SESSIONS)
+_SESSION_ELEMENTS: Final = f"{SESSIONS}:elements"
+_RANGES: Final = 16
+"""Into so many parts the key groups are split where one process reads them all: so much less is in memory at once."""
+
+
+class KeyedRow(NamedTuple):
+    key: Any
+    namespace: Any
+    """The window, where the state is kept per window."""
+    value: Any
+    """A value, list or dict; of a reducing state the value, of an aggregating state the accumulator."""
+
+
+class OperatorRow(NamedTuple):
+    partition: int
+    value: Any
+
+
+class BroadcastRow(NamedTuple):
+    key: Any
+    value: Any
+
+
+class TimerRow(NamedTuple):
+    time_domain: str
+    """'event' or 'processing'"""
+    timestamp_ms: int
+    key: Any
+    namespace: Any
+
+
+class WindowRow(NamedTuple):
+    key: Any
+    start_ms: int | None
+    """None: not a window of time."""
+    end_ms: int | None
+    """None where the state has only the start: windows and slices of a fixed size."""
+    contents: Any
+    """An accumulator, or the list of elements."""
+
+
+class StateRows(ABC):
+    """Rows of one state. Can be gone through any number of times. Picklable: Spark tasks read their share of it."""
+
+    columns: ClassVar[tuple[str, ...]]
+
+    def __init__(self, path: Where, uid: str, name: str = "") -> None:
+        self.path = path
+        self.uid = uid
+        self.name = name
+
+    def __iter__(self) -> Iterator[Any]:
+        stored = StoredState(self.path)
+        for groups in self.splits(_RANGES):
+            yield from self._read(stored, groups)
+
+    def splits(self, number: int) -> list[range]:
+        """Ranges of key groups that can be read on their own, about `number` of them."""
+        groups = StoredState(self.path).max_parallelism
+        number = max(1, min(number, groups))
+        bounds = [index * groups // number for index in range(number + 1)]
+        return [range(start, stop) for start, stop in pairwise(bounds)]
+
+    def read(self, split: range) -> Iterator[Any]:
+        """The rows of one of `splits`."""
+        return self._read(StoredState(self.path), split)
+
+    @abstractmethod
+    def _read(self, stored: StoredState, groups: range) -> Iterator[Any]: ...
+
+    def to_dataframe(self, spark: SparkSession, schema: StructType | str | None = None) -> DataFrame:
+        """The rows as a DataFrame with `columns`, read by Spark's tasks, each a range of key groups.
+
+        Without `schema` the types are taken from the first rows; objects of dataclasses, NamedTuples and Rows are
+        structs. A column that has no value in any of the first rows is left out.
+        """
+        from headwater.runtime.spark.state_frames import state_frame
+
+        return state_frame(spark, self, schema)
+
+
+class KeyedRows(StateRows):
+    columns = KeyedRow._fields
+
+    def _read(self, stored: StoredState, groups: range) -> Iterator[KeyedRow]:
+        state = stored.keyed(self.uid, groups, {self.name})
+        if self.name in state.state_names():
+            for key, namespace, value in state.entries(self.name):
+                yield KeyedRow(key, namespace, value)
+
+
+class TimerRows(StateRows):
+    columns = TimerRow._fields
+
+    def _read(self, stored: StoredState, groups: range) -> Iterator[TimerRow]:
+        state = stored.keyed(self.uid, groups, set(), timers=True)
+        for domain, queue in (("event", state.event_timers), ("processing", state.processing_timers)):
+            for timestamp, key, namespace in queue.timers():
+                yield TimerRow(domain, timestamp, key, namespace)
+
+
+class WindowRows(StateRows):
+    columns = WindowRow._fields
+
+    def _read(self, stored: StoredState, groups: range) -> Iterator[WindowRow]:
+        state = stored.keyed(self.uid, groups, {*WINDOW_STATES, _SESSION_ELEMENTS, MERGING_WINDOWS})
+        names = set(state.state_names())
+        for name in names & {PANES, SLICES}:
+            for key, start, contents in state.entries(name):
+                yield WindowRow(key, start, None, contents)
+        if CONTENTS in names:
+            # Windows that merge keep their content where the first of them had it.
+            merged = {
+                (key, place): window
+                for key, _, windows in (state.entries(MERGING_WINDOWS) if MERGING_WINDOWS in names else ())
+                for window, place in windows
+            }
+            for key, namespace, contents in state.entries(CONTENTS):
+                window = window_of(merged.get((key, namespace), namespace))
+                is_time = isinstance(window, TimeWindow)
+                yield WindowRow(key, window.start if is_time else None, window.end if is_time else None, contents)
+        if SESSIONS in names:
+            buffered = _SESSION_ELEMENTS in names
+            for key, _, sessions in state.entries(SESSIONS):
+                for start, end, number, held in sessions:
+                    contents = state.committed_value(_SESSION_ELEMENTS, key, number) if buffered else held
+                    yield WindowRow(key, start, end, contents)
+
+
+class OperatorRows(StateRows):
+    columns = OperatorRow._fields
+
+    def splits(self, number: int) -> list[range]:
+        return [range(0)]
+
+    def _read(self, stored: StoredState, groups: range) -> Iterator[OperatorRow]:
+        for (_, partition), backend in stored.unkeyed(self.uid):
+            for element in backend.committed_list(self.name):
+                yield OperatorRow(partition, element)
+
+
+class BroadcastRows(StateRows):
+    """Every partition has the same: the first one's."""
+
+    columns = BroadcastRow._fields
+
+    def splits(self, number: int) -> list[range]:
+        return [range(0)]
+
+    def _read(self, stored: StoredState, groups: range) -> Iterator[BroadcastRow]:
+        for _, backend in stored.unkeyed(self.uid):
+            found = backend.committed_broadcast(self.name)
+            if found:
+                yield from (BroadcastRow(key, value) for key, value in found.items())
+                return

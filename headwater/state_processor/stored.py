@@ -1,0 +1,137 @@
+"""Finds state in the snapshots of a savepoint, by uid and name. No row knows about files, and nothing else does."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+
+from headwater.checkpoint.manifest import PartitionRecord
+from headwater.checkpoint.savepoint import Savepoint, Where, open_savepoint
+from headwater.checkpoint.snapshot_file import read_sections
+from headwater.common.errors import StateError
+from headwater.state import payload
+from headwater.state.operator_backend import OperatorStateBackend
+from headwater.state.section import BROADCAST, EVENT_TIMERS, KEYED, OPERATOR, PROCESSING_TIMERS, Section
+from headwater.state.stored_state import StoredKeyedState
+
+Place = tuple[int, int]
+"""(stage, partition)"""
+
+_WORDS = {
+    EVENT_TIMERS: "event-time timers",
+    PROCESSING_TIMERS: "processing-time timers",
+    OPERATOR: "operator list",
+    BROADCAST: "broadcast",
+}
+
+
+@dataclass(frozen=True)
+class StateInfo:
+    """One state of one operator, as a savepoint has it."""
+
+    uid: str
+    operator: str
+    """The operator's name."""
+    name: str
+    kind: str
+    """'value', 'list', 'map', 'reducing', 'aggregating'; 'folded panes', 'element panes' (of windows); 'operator list',
+    'broadcast'; 'event-time timers', 'processing-time timers'."""
+    section_kind: str
+    ttl: bool
+    namespaced: bool
+    """There is a value per key and window, not per key."""
+    bytes: int
+    """In the snapshots, before compression. More than the state, where a chain has changes of changes."""
+
+
+class StoredState:
+    """The state in one savepoint."""
+
+    def __init__(self, where: Where | Savepoint) -> None:
+        self.savepoint = where if isinstance(where, Savepoint) else open_savepoint(where)
+        self.manifest = self.savepoint.manifest
+
+    @property
+    def max_parallelism(self) -> int:
+        return self.manifest.max_parallelism
+
+    def records(self) -> list[PartitionRecord]:
+        """In the order of stages and partitions."""
+        return sorted(self.manifest.partitions, key=lambda record: (record.stage, record.partition))
+
+    def sections(
+        self, record: PartitionRecord, groups: range | None = None, *, unkeyed: bool = True
+    ) -> Iterator[Section]:
+        """One partition's chain, in the order in which it is loaded; only of operators that the manifest lists."""
+        for ref in record.snapshots:
+            path = self.savepoint.snapshot_path(ref)
+            for section in read_sections(path, ref, groups, include_unkeyed=unkeyed):
+                if section.uid in self.manifest.operators:
+                    yield section
+
+    def keyed(self, uid: str, groups: range, names: Collection[str], *, timers: bool = False) -> StoredKeyedState:
+        """The states `names`, and the timers if wanted, of some key groups."""
+        state = StoredKeyedState(uid, self.max_parallelism, groups)
+        for record in self.records():
+            for section in self.sections(record, groups, unkeyed=False):
+                if section.uid == uid and (section.name in names if section.kind == KEYED else timers):
+                    state.load_section(section)
+        return state
+
+    def unkeyed(self, uid: str) -> Iterator[tuple[Place, OperatorStateBackend]]:
+        """The operator and broadcast state of each partition that has any."""
+        for record in self.records():
+            backend: OperatorStateBackend | None = None
+            for section in self.sections(record, range(0)):
+                if section.uid == uid:
+                    backend = backend or OperatorStateBackend(uid)
+                    backend.load_section(section)
+            if backend is not None:
+                yield (record.stage, record.partition), backend
+
+    def catalogue(self) -> list[StateInfo]:
+        """All states, by uid and name."""
+        sizes: dict[tuple[str, str, str], int] = {}
+        layouts: dict[tuple[str, str, str], tuple[object, ...]] = {}
+        for record in self.records():
+            for section in self.sections(record):
+                state = (section.uid, section.kind, section.name)
+                sizes[state] = sizes.get(state, 0) + len(section.payload)
+                if section.kind == KEYED and state not in layouts:
+                    layouts[state] = payload.decode(section.payload, section.uid, section.name)[0]
+        found: list[StateInfo] = []
+        for (uid, section_kind, name), size in sorted(sizes.items()):
+            kind, ttl, namespaced = layouts.get((uid, section_kind, name), (_WORDS.get(section_kind), False, False))[:3]
+            operator = self.manifest.operators[uid]
+            found.append(StateInfo(uid, operator, name, str(kind), section_kind, bool(ttl), bool(namespaced), size))
+        return found
+
+    def check_uid(self, uid: str) -> None:
+        """Raise unless the savepoint has state of operator `uid`."""
+        operators = self.manifest.operators
+        if uid not in operators:
+            what = f"savepoint {self.savepoint.path} has no state of an operator '{uid}'"
+            raise StateError(f"{what}; {_known('operators', uid, operators)}")
+
+    def check_state(self, uid: str, name: str, section_kind: str) -> StateInfo:
+        """The state `name` of operator `uid`; raises unless there is one of that kind."""
+        self.check_uid(uid)
+        states = [info for info in self.catalogue() if info.uid == uid]
+        for info in states:
+            if info.name == name and info.section_kind == section_kind:
+                return info
+        same_name = [info.kind for info in states if info.name == name]
+        if same_name:
+            raise StateError(f"state '{name}' of operator '{uid}' is of kind '{same_name[0]}': read it as that")
+        what = f"operator '{uid}' in savepoint {self.savepoint.path} has no state '{name}'"
+        names = [info.name for info in states if info.section_kind in (KEYED, OPERATOR, BROADCAST)]
+        raise StateError(f"{what}; {_known('states', name, names)}")
+
+
+def _known(what: str, wrong: str, names: Collection[str]) -> str:
+    if not names:
+        return f"it has no {what} at all"
+    close = difflib.get_close_matches(wrong, names, n=1)
+    hint = f"did you mean '{close[0]}'? " if close else ""
+    return f"{hint}it has the {what} {', '.join(sorted(names))}"

@@ -1,0 +1,348 @@
+"""Makes savepoints: from nothing, to give a new job its first state, or from an existing one, to repair or prune it."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import chain
+from typing import Any, Final, Self
+
+import msgspec
+
+from headwater.checkpoint.manifest import Manifest, PartitionRecord
+from headwater.checkpoint.paths import CheckpointLayout
+from headwater.checkpoint.savepoint import SavepointInfo, Where, new_savepoint
+from headwater.checkpoint.snapshot_file import write_snapshot
+from headwater.common.errors import StateError
+from headwater.state.descriptors import ListStateDescriptor, MapStateDescriptor, StateDescriptor, ValueStateDescriptor
+from headwater.state.key_groups import MAX_PARALLELISM_LIMIT, partition_of_key_group
+from headwater.state.operator_backend import OperatorStateBackend
+from headwater.state.section import BROADCAST, EVENT_TIMERS, KEYED, NO_KEY_GROUP, OPERATOR, PROCESSING_TIMERS, Section
+from headwater.state.stored_state import StoredKeyedState
+from headwater.state_processor.frames import keyed_rows
+from headwater.state_processor.stored import Place, StoredState
+
+StateId = tuple[str, str, str]
+"""(uid, kind of section, name)"""
+
+_FOLDED: Final = frozenset({"reducing", "aggregating"})
+
+
+class SavepointWriter:
+    """A savepoint in the making. Nothing is on disk before `write`; the savepoint it began with is never changed.
+
+    What is given is held in memory until then.
+    """
+
+    def __init__(self, base: StoredState | None, manifest: Manifest) -> None:
+        self._base = base
+        self._manifest = manifest
+        self._operators = dict(manifest.operators)
+        self._new: dict[StateId, list[Section]] = {}
+        """States that take the place of those of the base."""
+        self._removed: set[StateId] = set()
+        self._edited: dict[tuple[str, str], StoredKeyedState] = {}
+        self._next_timer_ms: int | None = None
+
+    @classmethod
+    def new(cls, max_parallelism: int = 128, job_name: str = "bootstrap") -> SavepointWriter:
+        """Begin with nothing. A job that starts from the result must have the same `pipeline.max-parallelism`."""
+        if not 1 <= max_parallelism <= MAX_PARALLELISM_LIMIT:
+            raise StateError(f"max_parallelism is {max_parallelism}; expected 1 to {MAX_PARALLELISM_LIMIT}")
+        manifest = Manifest(
+            job_id=uuid.uuid4().hex,
+            job_name=job_name,
+            epoch=0,
+            incarnation=1,
+            created_ms=0,
+            now_ms=0,
+            plan_fingerprint="",
+            max_parallelism=max_parallelism,
+        )
+        return cls(None, manifest)
+
+    @classmethod
+    def from_existing(cls, path: Where) -> SavepointWriter:
+        """Begin with all that a savepoint or retained checkpoint has: state, event time, positions of the sources."""
+        base = StoredState(path)
+        manifest = base.manifest
+        if base.savepoint.output_committed:
+            manifest = msgspec.structs.replace(manifest, committables={})
+        return cls(base, manifest)
+
+    # --- changes
+
+    def with_keyed_state(
+        self,
+        uid: str,
+        state: StateDescriptor | str,
+        rows: Any,
+        *,
+        key: Callable[[Any], Any] | None = None,
+        value: Callable[[Any], Any] | None = None,
+    ) -> Self:
+        """Give operator `uid` a keyed state, in place of one of that name.
+
+        `state` is the descriptor that the job uses; a name means a value state. `rows` are pairs (key, value) or
+        triples (key, namespace, value), or a DataFrame with columns key, value and maybe namespace, which the driver
+        collects: structs become tuples in keys and Rows in values. `key` and `value` convert what is in the rows. The
+        value of a list state is a list, of a map state a dict; to a reducing or aggregating state each row is added.
+        """
+        descriptor = ValueStateDescriptor(state) if isinstance(state, str) else state
+        self._check_kind(uid, descriptor.name, KEYED, descriptor.kind)
+        table = StoredKeyedState(uid, self._manifest.max_parallelism, range(self._manifest.max_parallelism))
+        table.processing_time_ms = int(time.time() * 1000)
+        put = _Putter(table, descriptor)
+        for each_key, namespace, each in keyed_rows(rows):
+            put(key(each_key) if key else each_key, namespace, value(each) if value else each)
+        self._replace((uid, KEYED, descriptor.name), table.sections_of(descriptor.name))
+        self._edited.pop((uid, descriptor.name), None)
+        return self
+
+    def with_timers(self, uid: str, timers: Iterable[tuple[int, Any]], *, event_time: bool = True) -> Self:
+        """Give operator `uid` timers (timestamp in ms, key), in place of those it had in that domain of time."""
+        max_parallelism = self._manifest.max_parallelism
+        table = StoredKeyedState(uid, max_parallelism, range(max_parallelism))
+        queue = table.event_timers if event_time else table.processing_timers
+        for timestamp_ms, key in timers:
+            queue.register(timestamp_ms, key)
+        first = None if event_time else queue.peek()
+        if first is not None:
+            self._next_timer_ms = first if self._next_timer_ms is None else min(first, self._next_timer_ms)
+        self._replace((uid, EVENT_TIMERS if event_time else PROCESSING_TIMERS, "timers"), queue.full_sections())
+        return self
+
+    def with_operator_state(self, uid: str, name: str, elements: Iterable[Any]) -> Self:
+        """Give operator `uid` a list state. Its partitions share the elements."""
+        self._check_kind(uid, name, OPERATOR)
+        sections: list[Section] = []
+        for element in elements:  # each by itself: which partition gets it is known when the savepoint is written
+            backend = OperatorStateBackend(uid)
+            backend.get_list_state(ListStateDescriptor(name)).add(element)
+            sections += backend.full_sections()
+        self._replace((uid, OPERATOR, name), sections)
+        return self
+
+    def with_broadcast_state(self, uid: str, name: str, entries: Mapping[Any, Any]) -> Self:
+        """Give operator `uid` a broadcast state, the same in all partitions."""
+        self._check_kind(uid, name, BROADCAST)
+        backend = OperatorStateBackend(uid)
+        backend.get_broadcast_state(MapStateDescriptor(name)).put_all(dict(entries))
+        self._replace((uid, BROADCAST, name), backend.full_sections())
+        return self
+
+    def change(self, uid: str, name: str, key: Any, value: Any, namespace: Any = None) -> Self:
+        """Set what the existing keyed state `name` has for `key`, in the form in which `SavepointReader` shows it.
+
+        None removes the entry. All other entries stay as they are.
+        """
+        table = self._edited.get((uid, name))
+        if table is None:
+            table = self._edited[uid, name] = self._loaded(uid, name)
+        table.put(name, key, namespace, value)
+        return self
+
+    def remove(self, uid: str, name: str | None = None) -> Self:
+        """Leave out a state (of whatever kind), or with no `name` all state and timers of an operator."""
+        if uid not in self._operators:
+            self._stored_base(uid).check_uid(uid)
+        known = {info for info in self._known_states() if info[0] == uid and name in (None, info[2])}
+        if name is not None and not known:
+            self._stored_base(uid).check_state(uid, name, KEYED)
+        for state in known:
+            self._new.pop(state, None)
+            self._edited.pop((uid, state[2]), None)
+            self._removed.add(state)
+        if name is None:
+            self._operators.pop(uid, None)
+        return self
+
+    # --- writing
+
+    def write(self, target: Where, *, durable: bool = True) -> SavepointInfo:
+        """Write the savepoint to `target`, where there must be nothing yet. The writer may be used further."""
+        for (uid, name), table in self._edited.items():
+            self._replace((uid, KEYED, name), table.sections_of(name))
+        placed = self._placed()
+        with new_savepoint(target, durable=durable) as draft:
+            records = [
+                self._write_part(draft.layout, record, placed, durable=durable) for record in self._records(placed)
+            ]
+            if self._base is not None:
+                self._base.savepoint.copy_source_files(draft.layout, durable=durable)
+            draft.manifest = msgspec.structs.replace(
+                self._manifest,
+                created_ms=int(time.time() * 1000),
+                operators=self._operators,
+                partitions=records,
+            )
+        return draft.info
+
+    def _write_part(
+        self,
+        layout: CheckpointLayout,
+        record: PartitionRecord,
+        placed: dict[Place, list[Section]],
+        *,
+        durable: bool,
+    ) -> PartitionRecord:
+        """One partition: what stays of its chain in one file, and what is new."""
+        place = (record.stage, record.partition)
+        sections = chain(self._kept(record), placed.get(place, ()))
+        first = next(sections, None)
+        snapshots = []
+        if first is not None:
+            path = layout.new_snapshot(*place, self._manifest.epoch, "processed", "full")
+            header = {
+                "epoch": self._manifest.epoch,
+                "kind": "full",
+                "key_groups": (0, self._manifest.max_parallelism),
+                "stage": place[0],
+                "partition": place[1],
+            }
+            snapshots = [write_snapshot(path, header, chain((first,), sections), durable=durable)]
+        due = [ms for ms in (record.next_processing_timer_ms, self._next_timer_ms) if ms is not None]
+        return msgspec.structs.replace(record, snapshots=snapshots, next_processing_timer_ms=min(due, default=None))
+
+    def _kept(self, record: PartitionRecord) -> Iterator[Section]:
+        if self._base is None:
+            return
+        for section in self._base.sections(record):
+            state = (section.uid, section.kind, section.name)
+            if state not in self._new and state not in self._removed and section.uid in self._operators:
+                yield section
+
+    def _records(self, placed: Mapping[Place, list[Section]]) -> list[PartitionRecord]:
+        """The partitions of the base, and one more if there are operators that none of them has."""
+        records = [] if self._base is None else self._base.records()
+        extra = self._extra_place()
+        return [*records, PartitionRecord(*extra)] if extra in placed else records
+
+    def _extra_place(self) -> Place:
+        return max((record.stage for record in self._manifest.partitions), default=0) + 1, 0
+
+    def _placed(self) -> dict[Place, list[Section]]:
+        """{partition: new sections for it}: where its operator was, a partition finds only what belongs to it."""
+        placed: dict[Place, list[Section]] = {}
+        max_parallelism = self._manifest.max_parallelism
+        for (uid, kind, name), sections in self._new.items():
+            homes = self._homes(uid) or [self._extra_place()]
+            if kind == OPERATOR:
+                for index, home in enumerate(homes):
+                    placed.setdefault(home, []).extend(_joined(uid, name, sections[index :: len(homes)]))
+                continue
+            for section in sections:
+                if section.key_group == NO_KEY_GROUP:
+                    owners = homes
+                else:
+                    owners = [homes[partition_of_key_group(section.key_group, max_parallelism, len(homes))]]
+                for owner in owners:
+                    placed.setdefault(owner, []).append(section)
+        return placed
+
+    def _homes(self, uid: str) -> list[Place]:
+        records = [] if self._base is None else self._base.records()
+        return [(record.stage, record.partition) for record in records if f"out:{uid}" in record.watermarks]
+
+    # --- what is there
+
+    def _replace(self, state: StateId, sections: Iterable[Section]) -> None:
+        self._new[state] = list(sections)
+        self._removed.discard(state)
+        self._operators.setdefault(state[0], state[0])
+
+    def _known_states(self) -> set[StateId]:
+        base = [] if self._base is None else self._base.catalogue()
+        found = {(info.uid, info.section_kind, info.name) for info in base} - self._removed
+        return found | set(self._new)
+
+    def _check_kind(self, uid: str, name: str, section_kind: str, kind: str | None = None) -> None:
+        """What takes the place of a state must be of the same kind: the job would refuse it."""
+        if not name:
+            raise StateError(f"a state of operator '{uid}' needs a name")
+        if self._base is None:
+            return
+        for info in self._base.catalogue():
+            if (info.uid, info.name) != (uid, name) or (uid, info.section_kind, name) in self._removed:
+                continue
+            if info.section_kind != section_kind or (kind is not None and info.kind != kind):
+                raise StateError(
+                    f"state '{name}' of operator '{uid}' is of kind '{info.kind}' in {self._base.savepoint.path}, but "
+                    f"is given as '{kind or section_kind}'; use the descriptor that the job uses, or remove() it first"
+                )
+
+    def _loaded(self, uid: str, name: str) -> StoredKeyedState:
+        """The state `name` as it stands, to be changed."""
+        groups = range(self._manifest.max_parallelism)
+        given = self._new.get((uid, KEYED, name))
+        if given is not None:
+            table = StoredKeyedState(uid, len(groups), groups)
+            for section in given:
+                table.load_section(section)
+            return table
+        base = self._stored_base(uid)
+        base.check_state(uid, name, KEYED)
+        if (uid, KEYED, name) in self._removed:
+            raise StateError(f"state '{name}' of operator '{uid}' was removed; give it anew with with_keyed_state()")
+        return base.keyed(uid, groups, {name})
+
+    def _stored_base(self, uid: str) -> StoredState:
+        if self._base is None:
+            raise StateError(
+                f"there is no such state of operator '{uid}': this savepoint begins with nothing, and was given state "
+                f"of {', '.join(sorted(self._operators)) or 'no operator'} so far"
+            )
+        return self._base
+
+
+class _Putter:
+    """Puts rows into one state by way of the state's own methods, as the job would."""
+
+    def __init__(self, table: StoredKeyedState, descriptor: StateDescriptor) -> None:
+        self._table = table
+        self._descriptor = descriptor
+        self._seen: set[Any] = set()
+        self._state: Any = None
+        self._namespaced: bool | None = None
+
+    def __call__(self, key: Any, namespace: Any, value: Any) -> None:
+        table, kind = self._table, self._descriptor.kind
+        if self._state is None:
+            self._namespaced = namespace is not None
+            get = table.get_namespaced_state if self._namespaced else table.get_state
+            self._state = get(self._descriptor)
+        if (namespace is not None) is not self._namespaced:
+            raise StateError(f"{self._where(key)}: some rows have a namespace and some have none")
+        if kind not in _FOLDED:
+            if (key, namespace) in self._seen:
+                raise StateError(f"{self._where(key)}: the key comes twice; a {kind} state has one entry per key")
+            self._seen.add((key, namespace))
+        table.current_key, table.current_namespace = key, namespace
+        if value is None:
+            return
+        try:
+            if kind in _FOLDED:
+                self._state.add(value)
+            elif kind == "list":
+                self._state.update(list(value))
+            elif kind == "map":
+                self._state.put_all(dict(value))
+            else:
+                self._state.update(value)
+        except (TypeError, ValueError) as error:
+            raise StateError(f"{self._where(key)}: {value!r} does not fit a {kind} state ({error})") from error
+
+    def _where(self, key: Any) -> str:
+        return f"state '{self._descriptor.name}' of operator '{self._table.uid}', key {key!r}"
+
+
+def _joined(uid: str, name: str, sections: Iterable[Section]) -> Iterator[Section]:
+    """List state of one partition from that of single elements."""
+    backend = OperatorStateBackend(uid)
+    state = backend.get_list_state(ListStateDescriptor(name))
+    for section in sections:
+        element = OperatorStateBackend(uid)
+        element.load_section(section)
+        state.add_all(element.committed_list(name))
+    return backend.full_sections()
