@@ -29,9 +29,16 @@ def _demo(arguments: Sequence[str]) -> int:
     return demo(arguments)
 
 
+def _savepoint(arguments: Sequence[str]) -> int:
+    from headwater.cli.savepoint import savepoint
+
+    return savepoint(arguments)
+
+
 VERBS: dict[str, tuple[Callable[[Sequence[str]], int], str]] = {
     "run": (_run, "run a program; its imports may say headwater or pyflink"),
     "config": (_config, "list the settings: key, type, default, environment variable, what it does"),
+    "savepoint": (_savepoint, "list, inspect and dispose of savepoints; compare one with a program before a start"),
     "demo": (_demo, "two million card payments, one slot killed half way, nothing lost"),
 }
 
@@ -66,7 +73,7 @@ def _dispatch(given: list[str]) -> int:
 
 
 def _help() -> str:
-    verbs = "\n".join(f"  {name:<8} {text}" for name, (_, text) in VERBS.items())
+    verbs = "\n".join(f"  {name:<9}  {text}" for name, (_, text) in VERBS.items())
     return (
         "usage: headwater COMMAND ...\n\n"
         "Flink's stateful stream processing in Python, executed by Spark.\n\n"

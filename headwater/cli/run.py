@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Sequence
 from types import ModuleType
 
-from headwater.cli.run_arguments import parse_run_arguments
+from headwater.cli.run_arguments import RunArguments, parse_run_arguments
 from headwater.cli.usage import FAILURE, INTERRUPTED, USAGE_ERROR, UsageError
 from headwater.common.config_options import validate
 from headwater.common.configuration import Configuration
@@ -23,15 +23,21 @@ _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 def run(arguments: Sequence[str]) -> int:
     """Run the program that the command line names, and return the exit code."""
     given = parse_run_arguments(arguments)
+    source = prepare_program(given)
+    return USAGE_ERROR if source is None else run_program(given.program, source, given.arguments)
+
+
+def prepare_program(given: RunArguments) -> bytes | None:
+    """Read the program and make this process ready for it. None if a setting is wrong, which has been printed."""
     try:
         _check(given.settings)
     except ConfigurationError as error:
         print(f"headwater run: {error}", file=sys.stderr)
-        return USAGE_ERROR
+        return None
     source = _read(given.program)
     set_session_defaults(given.settings)
     pyflink_imports.install()
-    return run_program(given.program, source, given.arguments)
+    return source
 
 
 def run_program(path: str, source: bytes, arguments: Sequence[str]) -> int:

@@ -6,7 +6,7 @@ is asked for: then it is converted, or refused, before a record is processed or 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from headwater.common.errors import StateMigrationError, short_repr
@@ -73,17 +73,26 @@ def refuse_changed_keys(uid: str, name: str, kind: str, entries: Sequence[Any], 
     changed = {(change.stored.module, change.stored.qualname): change for change in changes}
     if not changed:
         return
-    for column in _KEY_COLUMNS[kind]:
-        for key in entries[column]:
-            for cls in _classes_in(key):
-                stored = getattr(cls, "__stored_schema__", None)
-                identity = (cls.__module__, cls.__qualname__) if stored is None else (stored.module, stored.qualname)
-                if identity in changed:
-                    raise StateMigrationError(
-                        f"state '{name}' of operator '{uid}' cannot be restored: its keys are objects of "
-                        f"{changed[identity].stored.name}, which has changed since they were stored. A key must stay "
-                        "as it is: change the class back, or make the key of plain values (a tuple, a string)"
-                    )
+    for identity in key_classes(keys_of(kind, entries)) & changed.keys():
+        raise StateMigrationError(
+            f"state '{name}' of operator '{uid}' cannot be restored: its keys are objects of "
+            f"{changed[identity].stored.name}, which has changed since they were stored. A key must stay as it is: "
+            "change the class back, or make the key of plain values (a tuple, a string)"
+        )
+
+
+def keys_of(kind: str, entries: Sequence[Any]) -> Iterator[Any]:
+    """All keys (and namespaces, which are keys too) in the entries of a state of that kind."""
+    return (key for column in _KEY_COLUMNS[kind] for key in entries[column])
+
+
+def key_classes(keys: Iterable[Any]) -> set[tuple[str, str]]:
+    """(module, qualname) of the classes of `keys`, and of the parts of those that are tuples, as they were stored."""
+    classes: set[type] = set()
+    for key in keys:
+        classes |= _classes_in(key)
+    schemas = [(cls, getattr(cls, "__stored_schema__", None)) for cls in classes]
+    return {(cls.__module__, cls.__qualname__) if schema is None else schema[:2] for cls, schema in schemas}
 
 
 def refuse_obstacles(uid: str, name: str, changes: Iterable[ClassChange]) -> None:

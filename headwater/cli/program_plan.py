@@ -1,0 +1,45 @@
+"""The plan of a program, without running its job: the program is run up to its first `execute()`."""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+from headwater.cli.run import prepare_program, run_program
+from headwater.cli.run_arguments import RunArguments
+from headwater.cli.usage import FAILURE, USAGE_ERROR
+from headwater.common.configuration import Configuration
+from headwater.datastream.executor import set_executor
+from headwater.graph.plan import JobPlan
+
+
+class _PlanMade(BaseException):
+    """Ends the program. Not an Exception: programs catch those."""
+
+    def __init__(self, plan: JobPlan) -> None:
+        super().__init__()
+        self.plan = plan
+
+
+class _PlanningExecutor:
+    def launch(self, plan: JobPlan, configuration: Configuration, **_: Any) -> NoReturn:
+        raise _PlanMade(plan)
+
+
+def plan_of_program(given: RunArguments) -> tuple[JobPlan | None, int]:
+    """The plan, or None and the exit code to end with: what went wrong has been printed.
+
+    The program stays in `__main__`, so that its classes can be found.
+    """
+    source = prepare_program(given)
+    if source is None:
+        return None, USAGE_ERROR
+    set_executor(_PlanningExecutor())
+    try:
+        code = run_program(given.program, source, given.arguments)
+    except _PlanMade as made:
+        return made.plan, 0
+    finally:
+        set_executor(None)
+    if code == 0:
+        print(f"headwater: {given.program} ended without a call of execute(); there is no job to look at")
+    return None, code or FAILURE

@@ -1,0 +1,190 @@
+"""`headwater savepoint`: look at savepoints, compare one with a program before it is started, throw one away."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+from headwater.checkpoint.catalogue import catalogue
+from headwater.checkpoint.compatibility import Finding, Verdict, compare
+from headwater.checkpoint.history import retained_checkpoints
+from headwater.checkpoint.savepoint import MARKER, dispose_savepoint, open_savepoint, savepoint_info
+from headwater.cli.program_plan import plan_of_program
+from headwater.cli.run_arguments import parse_run_arguments
+from headwater.cli.usage import FAILURE, Parser, UsageError, nearest
+from headwater.common.errors import CheckpointError, HeadwaterError
+from headwater.runtime.program_states import program_facts
+
+_HEADERS = {
+    "diff": ("UID", "STATE", "VERDICT", "DETAIL"),
+    "inspect": ("UID", "OPERATOR", "STATE", "KIND", "VERSION", "ENTRIES", "BYTES"),
+    "list": ("PATH", "JOB", "EPOCH", "CREATED (UTC)", "BYTES"),
+}
+
+
+def savepoint(arguments: Sequence[str]) -> int:
+    """Run one of the verbs below and return the exit code."""
+    if not arguments or arguments[0] in ("-h", "--help"):
+        print(_HELP)
+        return 0 if arguments else 2
+    verb, *rest = arguments
+    if verb not in _VERBS:
+        raise UsageError(f"headwater savepoint: unknown command '{verb}'{nearest(verb, _VERBS) or _SEE_HELP}")
+    try:
+        return _VERBS[verb](rest)
+    except HeadwaterError as error:
+        print(f"headwater savepoint {verb}: {error}", file=sys.stderr)
+        return FAILURE
+
+
+def _diff(arguments: Sequence[str]) -> int:
+    """0: everything finds its place. 1: something is lost, incompatible, or cannot be said."""
+    if not arguments or arguments[0].startswith("-"):
+        _parser("diff", _DIFF, "SAVEPOINT").parse_args(arguments[:1])
+    path, *rest = arguments
+    if not rest:
+        raise UsageError("headwater savepoint diff: no program given; expected SAVEPOINT program.py")
+    opened = open_savepoint(path)
+    with contextlib.redirect_stdout(sys.stderr):  # what the program prints is not part of the answer
+        plan, exit_code = plan_of_program(parse_run_arguments(rest))
+        if plan is None:
+            return exit_code
+        findings = compare(catalogue(opened), program_facts(plan))
+    manifest = opened.manifest
+    print(f"savepoint of job '{manifest.job_name}', epoch {manifest.epoch}; program's job '{plan.name}'\n")
+    _print_table("diff", [(each.uid, each.state, each.verdict.value, each.detail) for each in findings])
+    print(f"\n{_summary(findings)}")
+    return FAILURE if any(each.verdict.stops for each in findings) else 0
+
+
+def _summary(findings: Sequence[Finding]) -> str:
+    counts = {verdict: sum(each.verdict is verdict for each in findings) for verdict in Verdict}
+    text = ", ".join(f"{number} {verdict.value}" for verdict, number in counts.items() if number) or "no state at all"
+    advice: list[str] = []
+    if counts[Verdict.LOST]:
+        advice.append("what is lost is dropped only if execution.state-recovery.ignore-unclaimed-state is true")
+    if counts[Verdict.INCOMPATIBLE]:
+        advice.append("the job would refuse to start")
+    return "; ".join([text, *advice])
+
+
+def _inspect(arguments: Sequence[str]) -> int:
+    path = _parser("inspect", _INSPECT, "SAVEPOINT").parse_args(list(arguments)).SAVEPOINT
+    opened = open_savepoint(path)
+    facts = catalogue(opened)
+    manifest = opened.manifest
+    kind = "savepoint" if opened.is_savepoint else "checkpoint"
+    print(
+        f"{kind} of job '{manifest.job_name}' ({manifest.job_id})\n"
+        f"epoch {manifest.epoch}, {_time(manifest.created_ms)} UTC, max parallelism {manifest.max_parallelism}, "
+        f"{len(manifest.partitions)} partitions, {len(manifest.sources)} sources\n"
+    )
+    rows = [
+        (
+            state.uid,
+            facts.operators.get(state.uid, ""),
+            state.name,
+            state.kind,
+            "" if state.layout is None else str(state.layout.version),
+            f"{state.entries:,}",
+            f"{state.bytes:,}",
+        )
+        for state in facts.states
+    ]
+    _print_table("inspect", rows)
+    return 0
+
+
+def _list(arguments: Sequence[str]) -> int:
+    directory = _parser("list", _LIST, "DIR").parse_args(list(arguments)).DIR
+    rows = _savepoints_in(Path(directory)) if os.path.isdir(directory) else []
+    if not rows:
+        rows = [
+            (
+                str(each.path),
+                each.job_name,
+                str(each.epoch),
+                _time(each.created_ms) if not each.problem else "",
+                each.problem or f"{each.full_bytes:,}",
+            )
+            for each in retained_checkpoints(directory)
+        ]
+    _print_table("list", rows)
+    return 0
+
+
+def _savepoints_in(directory: Path) -> list[tuple[str, ...]]:
+    """The directory itself, or those in it."""
+    candidates = [directory, *sorted(each for each in directory.iterdir() if each.is_dir())]
+    rows: list[tuple[str, ...]] = []
+    for each in candidates:
+        if not (each / MARKER).exists():
+            continue
+        try:
+            info = savepoint_info(each)
+        except CheckpointError as error:
+            rows.append((str(each), "", "", "", str(error)))
+        else:
+            rows.append((str(each), info.job_name, str(info.epoch), _time(info.created_ms), f"{info.bytes:,}"))
+    return rows
+
+
+def _dispose(arguments: Sequence[str]) -> int:
+    path = _parser("dispose", _DISPOSE, "SAVEPOINT").parse_args(list(arguments)).SAVEPOINT
+    dispose_savepoint(path)
+    print(f"disposed of {path}")
+    return 0
+
+
+def _parser(verb: str, description: str, argument: str) -> Parser:
+    parser = Parser(prog=f"headwater savepoint {verb}", description=description)
+    parser.add_argument(argument)
+    return parser
+
+
+def _time(milliseconds: int) -> str:
+    return datetime.fromtimestamp(milliseconds / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")
+
+
+def _print_table(verb: str, rows: Sequence[Sequence[str]]) -> None:
+    headers = _HEADERS[verb]
+    widths = [max(len(row[column]) for row in (headers, *rows)) for column in range(len(headers))]
+    numbers = {column for column, header in enumerate(headers) if header in ("ENTRIES", "BYTES", "EPOCH", "VERSION")}
+    for row in (headers, *rows):
+        cells = (
+            cell.rjust(widths[column]) if column in numbers else cell.ljust(widths[column])
+            for column, cell in enumerate(row)
+        )
+        print("  ".join(cells).rstrip())
+
+
+_DIFF = (
+    "Say, for each uid and state, what becomes of it when program.py is started from SAVEPOINT: same, migrated, new, "
+    "kept, lost or incompatible. The program is run up to its execute(), its functions are opened, and no Spark is "
+    "started. Options of headwater run may stand around program.py. Exit code 1 if something is lost or incompatible."
+)
+_INSPECT = "List the states in SAVEPOINT: operator, kind, version, number of entries, bytes."
+_LIST = "List the savepoints in DIR, or the checkpoints that the job of the checkpoint directory DIR retains."
+_DISPOSE = "Delete a savepoint. Refuses whatever is not one."
+_SEE_HELP = "; see headwater savepoint --help"
+_HELP = """usage: headwater savepoint COMMAND ...
+
+commands:
+  list DIR                   the savepoints in a directory, or the checkpoints that a job retains
+  inspect SAVEPOINT          operators, states, entries, bytes
+  diff SAVEPOINT program.py  what would become of each state: same, migrated, new, lost
+  dispose SAVEPOINT          delete it
+
+SAVEPOINT is a savepoint's directory, a job's checkpoint directory (its newest checkpoint; DIR@EPOCH for another), or
+the manifest file of a checkpoint."""
+
+_VERBS: dict[str, Callable[[Sequence[str]], int]] = {
+    "list": _list,
+    "inspect": _inspect,
+    "diff": _diff,
+    "dispose": _dispose,
+}
