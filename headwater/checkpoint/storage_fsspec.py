@@ -164,9 +164,7 @@ class FsspecStorage:
         opened = self._opened
         if opened is None or opened[0] != os.getpid():
             try:
-                fs, root = fsspec.core.url_to_fs(
-                    self.spec.url, skip_instance_cache=True, use_listings_cache=False, **self.spec.options
-                )
+                fs, root = fsspec.core.url_to_fs(self.spec.url, use_listings_cache=False, **self.spec.options)
             except (ImportError, ValueError, TypeError) as error:
                 raise CheckpointError(
                     f"checkpoint directory {self.url} cannot be used: {error}. Expected a path, or a URL whose scheme "

@@ -1,0 +1,104 @@
+"""Two thousand damaged files: each is an error, or what is read is what was written. Never another value."""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from headwater.checkpoint.finished_splits import FinishedSplits
+from headwater.checkpoint.manifest import Manifest, PartitionRecord, SourceRecord, SplitRecord
+from headwater.checkpoint.paths import CheckpointLayout
+from headwater.checkpoint.snapshot_file import read_sections, write_snapshot
+from headwater.checkpoint.store import ManifestStore
+from headwater.common.errors import CheckpointError
+from headwater.state.section import Section
+
+DAMAGES = 2_000
+"""Over the four kinds of files."""
+
+
+def a_snapshot(layout: CheckpointLayout) -> tuple[Path, Callable[[], object]]:
+    sections = [Section(f"op{n % 3}", "keyed", "count", n, os.urandom(20 + n)) for n in range(30)]
+    sections.append(Section("op0", "operator", "offsets", -1, b"compressible " * 1000))
+    path = layout.new_snapshot(1, 0, 7, "a", "full")
+    ref = write_snapshot(path, {"epoch": 7, "kind": "full", "key_groups": (0, 128)}, sections)
+    assert isinstance(path, Path)
+    return path, lambda: list(read_sections(path, ref))
+
+
+def a_manifest(layout: CheckpointLayout) -> tuple[Path, Callable[[], object]]:
+    store = ManifestStore(layout)
+    store.take_over("job")
+    splits = {f"split-{n}": SplitRecord(os.urandom(10), os.urandom(5)) for n in range(10)}
+    path = store.write(
+        Manifest(
+            "j", "job", 7, 1, 5, 6, "f", 128,
+            partitions=[PartitionRecord(1, n, [], {"head:op": n}) for n in range(4)],
+            sources={"source": SourceRecord(splits)},
+            committables={"sink": [b"file-1", b"file-2"]},
+        )
+    )  # fmt: skip
+    assert isinstance(path, Path)
+    return path, lambda: ManifestStore(layout).latest()
+
+
+def a_finished_splits_file(layout: CheckpointLayout) -> tuple[Path, Callable[[], object]]:
+    record = FinishedSplits(layout, "files").add([f"/data/{n}.json" for n in range(1000)], 7, "a")
+    path = layout.split_segment(record.segments[0].name)
+    assert isinstance(path, Path)
+    return path, lambda: FinishedSplits.restore(layout, "files", record).ids()
+
+
+def a_base(layout: CheckpointLayout) -> tuple[Path, Callable[[], object]]:
+    a_manifest(layout)
+    ManifestStore(layout).take_over("job")
+    path = layout.storage.locate("claims/000000000002.base")
+    assert isinstance(path, Path)
+    return path, lambda: ManifestStore(layout).latest()
+
+
+@pytest.mark.parametrize("make", [a_snapshot, a_manifest, a_finished_splits_file, a_base])
+def test_no_wrong_value_is_ever_read(
+    make: Callable[[CheckpointLayout], tuple[Path, Callable[[], object]]], tmp_path: Path
+) -> None:
+    layout = CheckpointLayout(tmp_path)
+    layout.create()
+    path, read = make(layout)
+    good, expected = path.read_bytes(), read()
+    chance = random.Random(make.__name__)
+    found = 0
+    for number in range(DAMAGES // 4):
+        damaged = damage(good, chance)
+        path.write_bytes(damaged)
+        try:
+            value = read()
+        except CheckpointError as error:
+            assert path.name in str(error)
+            found += 1
+        else:
+            assert value == expected, f"damage {number} gave another value"
+    assert found > DAMAGES // 4 * 0.95
+    path.write_bytes(good)
+    assert read() == expected
+
+
+def damage(good: bytes, chance: random.Random) -> bytes:
+    """Cut at a random place, some bits flipped, a range lost or filled with zeros, or something appended."""
+    bad = bytearray(good)
+    start = chance.randrange(len(bad))
+    kind = chance.randrange(6)
+    if kind <= 1:
+        del bad[start:]
+    elif kind <= 3:
+        for _ in range(chance.choice([1, 1, 2, 10])):
+            bad[chance.randrange(len(bad))] ^= 1 << chance.randrange(8)
+    elif kind == 4:
+        length = len(bad[start : start + 512])
+        bad[start : start + 512] = bytes(length) if chance.random() < 0.5 else b""
+    else:
+        bad += chance.randbytes(chance.randint(1, 20))
+    return bytes(bad)
