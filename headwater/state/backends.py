@@ -1,0 +1,38 @@
+"""Keyed state backends by name."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from headwater.common.errors import ConfigurationError
+from headwater.state.heap_backend import HeapKeyedStateBackend
+from headwater.state.keyed_backend import KeyedStateBackend
+
+HEAP: Final = "heap"
+ROCKSDB: Final = "rocksdb"
+
+_NAMES = {HEAP: HEAP, "hashmap": HEAP, ROCKSDB: ROCKSDB}
+"""With Flink's own name of the backend on the heap."""
+
+
+def backend_kind(name: str) -> str:
+    """`HEAP` or `ROCKSDB`; `ConfigurationError` for any other name."""
+    kind = _NAMES.get(name)
+    if kind is None:
+        raise ConfigurationError(
+            f"there is no state backend '{name}'; use '{HEAP}' (Flink calls it 'hashmap': state in memory) or "
+            f"'{ROCKSDB}' (state that may be larger than memory)"
+        )
+    return kind
+
+
+def make_keyed_backend(
+    kind: str, uid: str, max_parallelism: int, key_groups: range, options: Any = None
+) -> KeyedStateBackend:
+    """An empty backend. `options` are `RocksDBOptions` for 'rocksdb' (None: the defaults); 'heap' has none."""
+    if backend_kind(kind) == HEAP:
+        return HeapKeyedStateBackend(uid, max_parallelism, key_groups)
+    # Only who asks for it loads RocksDB.
+    from headwater.state.rocksdb_backend import RocksDBKeyedStateBackend
+
+    return RocksDBKeyedStateBackend(uid, max_parallelism, key_groups, options)

@@ -1,0 +1,55 @@
+"""What a database says about itself in a native checkpoint: whose state it is, and the timers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from headwater.common.errors import StateError
+from headwater.state.rocksdb_database import Database
+from headwater.state.section import Section
+
+_TIMERS = "timers/"
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """Whose state a native checkpoint is."""
+
+    uid: str
+    max_parallelism: int
+    key_groups: tuple[int, int]
+    """(the first, the one after the last)"""
+    states: dict[str, tuple[int, tuple[Any, ...]]]
+    """{name: (id, layout)}"""
+
+    @classmethod
+    def of(cls, database: Database) -> Facts:
+        facts = database.facts()
+        if not facts:
+            raise StateError(f"{database.path} is a RocksDB database, but not a native checkpoint of headwater")
+        return cls(**{name: facts[name] for name in cls.__slots__})
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def store_timers(database: Database, sections: Iterable[Section]) -> None:
+    """Put timers, which live on the heap, into the database. Only what differs from the last time is written."""
+    now = {f"{_TIMERS}{section.kind}/{section.name}/{section.key_group}": section.payload for section in sections}
+    for name in database.meta_names(_TIMERS):
+        if name not in now:
+            database.set_meta(name, None)
+    for name, payload in now.items():
+        database.set_meta(name, payload)
+
+
+def timer_sections(database: Database, uid: str, key_groups: range | None = None) -> Iterator[Section]:
+    """What `store_timers` put there, of the operator that is called `uid` now."""
+    for name in database.meta_names(_TIMERS):
+        kind, timers, group = name.removeprefix(_TIMERS).split("/")
+        if key_groups is None or int(group) in key_groups:
+            payload = database.meta(name)
+            assert payload is not None
+            yield Section(uid, kind, timers, int(group), payload)

@@ -1,0 +1,178 @@
+"""List state in RocksDB. Appending to a list of a million elements reads and writes its end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from headwater.common.errors import StateError
+from headwater.state.api import ListState
+from headwater.state.copying import is_immutable
+from headwater.state.heap_store import ABSENT, Keep
+from headwater.state.rocksdb_cell import ListCell
+from headwater.state.rocksdb_database import Changes
+from headwater.state.rocksdb_store import PIECE_BYTES, RocksStore, in_pieces
+
+REWRITTEN = -1
+"""In `changed`: there was a list, and more than appending was done to it."""
+
+
+class RocksListState(RocksStore, ListState[Any]):
+    """Cache {key: ListCell}; changed {key: the length before (0: there was no list), or REWRITTEN}."""
+
+    def get(self) -> list[Any]:
+        key = self._scope.current_key
+        cell = self._cell(key)
+        elements = cell.whole(self._database, self._body(key))
+        if not is_immutable(tuple(elements)):
+            self._touch(key, cell)
+            cell.rewritten = True  # the caller may change elements in place
+        return elements[:]
+
+    def add(self, value: Any) -> None:
+        key = self._scope.current_key
+        cell = self._cell(key)
+        if key not in self.changed:
+            self.changed[key] = len(cell)
+        cell.elements.append(value)
+
+    def add_all(self, values: Iterable[Any]) -> None:
+        for value in values:
+            self.add(value)
+
+    def update(self, values: Iterable[Any]) -> None:
+        elements = list(values)
+        key = self._scope.current_key
+        cell = self._cell(key)
+        self._touch(key, cell)
+        cell.replace(elements)
+
+    def clear(self) -> None:
+        self.update(())
+
+    def peek(self) -> list[Any]:
+        """The live list for looking only: it must not be changed nor handed to a user."""
+        key = self._scope.current_key
+        return self._cell(key).whole(self._database, self._body(key))
+
+    def _touch(self, key: Any, cell: ListCell) -> None:
+        if self.changed.get(key, len(cell)):
+            self.changed[key] = REWRITTEN
+        else:
+            self.changed[key] = 0
+
+    def _cell(self, key: Any) -> ListCell:
+        cell: ListCell | None = self.cache.get(key)
+        if cell is None:
+            data = self._database.get(self._address(key))
+            cell = ListCell() if data is None else ListCell.from_head(data)
+            if data is not None:
+                self._note_size(len(data))
+            if len(self.cache) >= self._room:
+                self._make_room()
+            self.cache[key] = cell
+        return cell
+
+    def _body(self, key: Any) -> bytes:
+        return self._bodies[self.group_of(key)] + self._encode(key)[0]
+
+    def has(self, key: Any) -> bool:
+        return len(self._cell(key)) > 0
+
+    def count(self) -> int:
+        count = self.stored_count()
+        for key, before in self.changed.items():
+            count += (len(self.cache[key]) > 0) - (before != 0)
+        return count
+
+    def collect(self, changes: Changes) -> None:
+        count = self.count()
+        for key, before in self.changed.items():
+            cell = self.cache[key]
+            if len(cell) or before:
+                head = lambda content, key=key: self._head(key, content)  # noqa: E731
+                self._note_size(cell.collect(changes, self._address(key), self._body(key), head, self._dumps))
+        self._count = count
+
+    def _merge(self, older: dict[Any, Any], newer: dict[Any, Any]) -> dict[Any, Any]:
+        return merge_lengths(older, newer)
+
+    def committed(self, key: Any) -> Any:
+        data = self._database.get(self._address(key))
+        return ABSENT if data is None else ListCell.from_head(data).whole(self._database, self._body(key))
+
+    def delta_entries(self, keys: Iterable[Any], log: dict[Any, Any]) -> tuple[Any, ...]:
+        """(keys, base lengths, elements after the base, deleted keys); base 0 replaces the list."""
+        present: list[Any] = []
+        bases: list[int] = []
+        added: list[list[Any]] = []
+        deleted: list[Any] = []
+        for key in keys:
+            cell, before = self._cell(key), log[key]
+            if len(cell):
+                base = max(before, 0)
+                present.append(key)
+                bases.append(base)
+                added.append(cell.since(base, self._database, self._body(key)))
+            elif before:
+                deleted.append(key)
+        return present, bases, added, deleted
+
+    def full_entries(self, group: int, keep: Keep | None) -> Iterator[tuple[Any, ...]]:
+        for rows in in_pieces(self._rows(group, keep), lambda row: row[2], PIECE_BYTES):
+            yield [row[0] for row in rows], [0] * len(rows), [row[1] for row in rows], []
+
+    def _rows(self, group: int, keep: Keep | None) -> Iterator[tuple[Any, list[Any], int]]:
+        """(key, elements, size) of a key group."""
+        for key, cell, size in self._cells(group):
+            elements = cell.whole(self._database, self._body(key))
+            if keep is not None:
+                elements = [element for element in elements if keep(element)]
+            if elements:
+                yield key, elements, size * (1 + cell.pieces)
+
+    def _cells(self, group: int) -> Iterator[tuple[Any, ListCell, int]]:
+        for address, data in self._database.scan(self._heads[group]):
+            key = self._key_in(address, data)
+            if key not in self.changed:
+                yield key, ListCell.from_head(data), len(data) + 64
+        for key in self.by_key_group(self.changed).get(group, ()):
+            yield key, self.cache[key], 64
+
+    def load_entries(self, entries: tuple[Any, ...]) -> Changes:
+        keys, bases, added, deleted = entries
+        for key, base, elements in zip(keys, bases, added, strict=True):
+            cell = self._cell(key)
+            load_elements(cell, base, elements, self, key, "a list")
+            self.changed[key] = REWRITTEN
+        for key in deleted:
+            self._cell(key).replace([])
+            self.changed[key] = REWRITTEN
+        changes: Changes = []
+        self._count = 0
+        self.collect(changes)
+        return changes
+
+
+def load_elements(cell: ListCell, base: int, elements: list[Any], store: Any, key: Any, what: str) -> None:
+    """Put `elements` behind the first `base` of a list that was restored before."""
+    if base == 0:
+        cell.replace(elements)
+    elif len(cell) < base:
+        raise StateError(
+            f"a delta adds to {what} of {base} elements, but {len(cell)} were restored before it; "
+            f"an earlier snapshot of the chain is missing"
+        )
+    elif len(cell) == base:
+        cell.elements += elements
+    else:
+        cell.replace(cell.whole(store._database, store._body(key))[:base] + elements)
+
+
+def merge_lengths(older: dict[Any, Any], newer: dict[Any, Any]) -> dict[Any, Any]:
+    """One log of both: 0 stays 0, and once rewritten is rewritten."""
+    merged = {**newer, **older}
+    for key in older.keys() & newer.keys():
+        if merged[key] and newer[key] == REWRITTEN:
+            merged[key] = REWRITTEN
+    return merged
