@@ -200,7 +200,8 @@ def _verdict_on_keys(state: StoredStateFacts, changes: Iterable[ClassChange]) ->
 
 
 def _changes(state: StoredStateFacts, change_of: ChangeOf) -> list[ClassChange]:
-    return [change for schema in state.schemas if (change := change_of(schema)) is not None]
+    found = (change_of(schema) for schema in state.schemas)
+    return [change for change in found if change is not None and change.shows]
 
 
 def _differences(before: StateLayout, after: StateLayout, changes: Iterable[ClassChange]) -> list[str]:
@@ -215,8 +216,7 @@ def _differences(before: StateLayout, after: StateLayout, changes: Iterable[Clas
         if converted:
             found.append(f"from {type_text(before.type)} to {type_text(after.type)}")
     for change in changes:
-        what = ", ".join(change.differences) or "stored in another way"
-        found.append(f"{change.stored.name}: {'changed' if change.obstacles else what}")
+        found.append(f"{change.stored.name}: {'changed' if change.obstacles else ', '.join(change.differences)}")
     return found
 
 

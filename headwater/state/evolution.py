@@ -30,6 +30,12 @@ class ClassChange(NamedTuple):
     obstacles: tuple[str, ...]
     """What cannot be done without a migration function, in whole sentences. Empty: objects become ones of today."""
 
+    @property
+    def shows(self) -> bool:
+        """Whether objects are different afterwards. Not so if the class only got slots, say, which are stored another
+        way; or if it came to the process by cloudpickle, which takes them away."""
+        return bool(self.differences or self.obstacles)
+
 
 class StoredRecord:
     """An object as it was stored, for a migration function: each field is an attribute.

@@ -70,7 +70,7 @@ def migration_obstacles(descriptor: StateDescriptor, stored: StateLayout, change
 
 def refuse_changed_keys(uid: str, name: str, kind: str, entries: Sequence[Any], changes: Iterable[ClassChange]) -> None:
     """Keys must be what they were: a key that hashes differently is in another key group, and would be lost."""
-    changed = {(change.stored.module, change.stored.qualname): change for change in changes}
+    changed = {(change.stored.module, change.stored.qualname): change for change in changes if change.shows}
     if not changed:
         return
     for identity in key_classes(keys_of(kind, entries)) & changed.keys():

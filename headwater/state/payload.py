@@ -70,7 +70,7 @@ def decode(payload: bytes, uid: str, name: str) -> tuple[tuple[Any, ...], tuple[
 def decode_keys(payload: bytes, uid: str, name: str) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
     """As `decode`, for entries that are all keys (timers): `StateMigrationError` if a class among them has changed."""
     decoded = decode_evolved(payload, uid, name)
-    for change in decoded.changes:
+    for change in (change for change in decoded.changes if change.shows):
         raise StateMigrationError(
             f"{name} of operator '{uid}' cannot be restored: they belong to keys that are objects of "
             f"{change.stored.name}, which has changed since they were stored ({describe(change)}). A key must stay as "
@@ -118,7 +118,7 @@ def stored_schemas(payload: bytes) -> tuple[ClassSchema, ...]:
 
 def describe(change: ClassChange) -> str:
     """A change of a class in a few words."""
-    return ", ".join((*change.obstacles, *change.differences)).rstrip(".") or "it is stored in another way"
+    return ", ".join((*change.obstacles, *change.differences)).rstrip(".")
 
 
 class _ByValuePickler(cloudpickle.Pickler):  # type: ignore[misc]

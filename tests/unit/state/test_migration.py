@@ -387,3 +387,11 @@ def test_a_row_that_is_not_what_was_declared_is_named() -> None:
         StateMigrationError, match=r"expected a Row with the fields \['name', 'age', 'city'\], found Row"
     ):
         backend(sections).get_state(ValueStateDescriptor("s", NEW_ROW))
+
+
+def test_a_key_whose_class_only_got_slots_is_the_same_key(module: ChangingModule) -> None:
+    source = "@dataclass(frozen=True{})\nclass Key:\n  id: int"
+    module.define(source.format(""))
+    old = value_sections(ValueStateDescriptor("s"), {module.make("Key(1)"): "x"})
+    module.define(source.format(", slots=True"))
+    assert backend(old).keys("s") == [module.make("Key(1)")]

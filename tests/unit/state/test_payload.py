@@ -77,3 +77,60 @@ def test_damaged_bytes_are_refused() -> None:
 def test_another_format_is_refused(content: Any) -> None:
     with pytest.raises(StateError, match="written by another version"):
         payload.decode(pickle.dumps(content), "u", "s")
+
+
+@dataclass
+class Point:
+    x: int
+    y: int = 0
+
+
+def test_builtin_values_are_stored_as_they_always_were() -> None:
+    content = (["k"], [{"a": [1, 2.5, ("x", None)]}], [])
+    assert payload.encode(("value",), content, "u", "s") == pickle.dumps((1, ("value",), content), 5)
+
+
+def test_payloads_with_and_without_schemas_can_both_be_read() -> None:
+    entries = (["k"], [Point(1, 2)], [])
+    old = pickle.dumps((1, ("value",), entries), 5)
+    new = payload.encode(("value",), entries, "u", "s")
+    assert new.startswith(old) and len(new) > len(old)
+    assert payload.decode(old, "u", "s") == payload.decode(new, "u", "s") == (("value",), entries)
+    assert pickle.loads(new) == (1, ("value",), entries), "as a reader that knows no schemas would"
+    (schema,) = payload.stored_schemas(new)
+    assert (schema.qualname, schema.fields) == ("Point", (("x", "int"), ("y", "int")))
+
+
+_MAIN = """
+import pickle, sys
+from dataclasses import dataclass, field
+import cloudpickle
+from headwater.state.schema import schema_of
+
+@dataclass{form}
+class Thing:
+    a: int
+    tags: list[str] = field(default_factory=list)
+
+sys.stdout.buffer.write(pickle.dumps((tuple(schema_of(Thing)), cloudpickle.dumps(Thing))))
+"""
+
+
+@pytest.mark.parametrize("form", ["", "(slots=True)", "(frozen=True)", "(frozen=True, slots=True)"])
+def test_a_class_of_the_script_has_the_same_schema_in_a_slot(form: str) -> None:
+    """There it arrives by value: what tells fields, defaults and slots apart must survive that."""
+    from headwater.state import evolution
+    from headwater.state.schema import schema_of
+
+    written = subprocess.run(
+        [sys.executable, "-c", _MAIN.replace("{form}", form)],
+        env={"PYTHONPATH": ":".join(sys.path)},
+        capture_output=True,
+        check=True,
+    ).stdout
+    schema, by_value = pickle.loads(written)
+    thing = pickle.loads(by_value)
+    found = schema_of(thing)
+    assert found is not None and found.fields == schema[3]
+    assert found.kind == schema[2].replace("dataclass with slots", "dataclass") or "frozen" in found.kind
+    assert list(evolution._defaults(thing)) == ["tags"]
