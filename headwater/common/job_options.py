@@ -264,6 +264,12 @@ EPOCH_MIN_RECORDS = _integer(
 EPOCH_MAX_RECORDS = _integer(
     "headwater.epoch.max-records", 5_000_000, "An epoch reads at most this many records per source.", minimum=1
 )
+SLOT_HEALTH = _duration(
+    "headwater.slot.health-check",
+    10_000,
+    "How often a slot at work is asked whether it lives, and how long it may take to answer. One that does not is "
+    "replaced, as if it had been killed.",
+)
 BAD_TIMESTAMPS_POLICY = _choice(
     "headwater.bad-timestamps",
     "fail",
@@ -346,6 +352,7 @@ OPTIONS: tuple[ConfigOption[Any], ...] = (
     EPOCH_DURATION,
     EPOCH_MIN_RECORDS,
     EPOCH_MAX_RECORDS,
+    SLOT_HEALTH,
     BAD_TIMESTAMPS_POLICY,
     MAX_TIMESTAMP_AHEAD,
     TYPE_CHECK,

@@ -17,8 +17,8 @@ from headwater.graph.plan import JobPlan
 class Executor(Protocol):
     """What runs jobs."""
 
-    def launch(self, plan: JobPlan, configuration: Configuration, *, attached: bool) -> JobClient:
-        """Start the job and return a handle on it. `attached`: the caller is going to wait for its end."""
+    def launch(self, plan: JobPlan, configuration: Configuration) -> JobClient:
+        """Start the job and return a handle on it."""
         ...
 
 

@@ -270,7 +270,7 @@ class StreamExecutionEnvironment(PythonDependencies, NotYet):
 
     def execute(self, job_name: str | None = None) -> JobExecutionResult:
         """Run the job and wait for its end. Raises what made it fail. Ctrl-C cancels it; the checkpoint stays."""
-        client = self._launch(job_name, attached=True)
+        client = self._launch(job_name)
         try:
             return client.get_job_execution_result().result()
         except KeyboardInterrupt:
@@ -279,7 +279,7 @@ class StreamExecutionEnvironment(PythonDependencies, NotYet):
 
     def execute_async(self, job_name: str | None = None) -> JobClient:
         """Start the job and return a handle on it: status, cancel, result."""
-        return self._launch(job_name, attached=False)
+        return self._launch(job_name)
 
     def get_execution_plan(self) -> str:
         """The plan of what was built since the last `execute()`, as JSON: nodes, stages, exchanges. Runs nothing."""
@@ -304,7 +304,7 @@ class StreamExecutionEnvironment(PythonDependencies, NotYet):
         sink = CollectSink()
         collect = stream._add_sink(sink, "Collect", like_input=True)._transformation
         try:
-            client = self._launch(job_name, attached=False)
+            client = self._launch(job_name)
         except BaseException:
             if collect in self._operators:
                 self._operators.remove(collect)
@@ -345,10 +345,10 @@ class StreamExecutionEnvironment(PythonDependencies, NotYet):
         # Name, uid and parallelism are the source's: for the user this is one thing.
         return DataStream(self, self._add_operator(timestamps_node(node, strategy, name)), settings_node=node)
 
-    def _launch(self, job_name: str | None, *, attached: bool) -> JobClient:
+    def _launch(self, job_name: str | None) -> JobClient:
         job, configuration = self._plan(job_name)
         self._operators.clear()
-        return get_executor().launch(job, configuration, attached=attached)
+        return get_executor().launch(job, configuration)
 
     def _plan(self, job_name: str | None) -> tuple[JobPlan, Configuration]:
         """The plan of what was built, and the configuration it holds for, with nothing left unset."""

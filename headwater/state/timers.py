@@ -69,8 +69,7 @@ class TimerQueue:
         order = self._live.pop(timer, None)
         if order is None:
             return
-        if timer not in self._undo:
-            self._undo[timer] = order
+        self._log_gone(timer, order)
         if len(self._heap) > 2 * len(self._live) + 64:
             self._rebuild_heap()
 
@@ -79,16 +78,21 @@ class TimerQueue:
 
         Timers that are registered or deleted while the caller goes through them count.
         """
-        live, undo = self._live, self._undo
+        live = self._live
         # `delete` may put a new heap in place while the caller has the thread, so it is read anew each time.
         while self._heap and self._heap[0][0] <= up_to:
             _, order, timer = heappop(self._heap)
             if live.get(timer) != order:
                 continue
             del live[timer]
-            if timer not in undo:
-                undo[timer] = order
+            self._log_gone(timer, order)
             yield timer
+
+    def _log_gone(self, timer: Timer, order: int) -> None:
+        before = self._undo.setdefault(timer, order)
+        if before == _ABSENT:
+            # It came and went within the epoch. A year in one epoch must not leave a year of timers in the log.
+            del self._undo[timer]
 
     def peek(self) -> int | None:
         """The timestamp of the earliest timer."""
@@ -164,7 +168,7 @@ class TimerQueue:
 
     def load_section(self, section: Section) -> None:
         """Apply a section; sections of a chain come in the order they were written."""
-        layout, entries = codec.decode(section.payload, section.uid, section.name)
+        layout, entries = codec.decode_keys(section.payload, section.uid, section.name)
         if layout != _LAYOUT:
             raise StateError(f"section '{section.name}' of operator '{section.uid}' holds {layout!r}, not timers")
         for timestamp, key, namespace, stored_order in zip(*entries, strict=True):

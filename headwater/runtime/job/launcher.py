@@ -35,6 +35,7 @@ from headwater.common.config_options import (
     OPTIONS,
     PYTHON_FILES,
     PYTHON_REQUIREMENTS,
+    SLOT_HEALTH,
     STATE_DIRECTORY,
     TOLERABLE_FAILED_CHECKPOINTS,
     spark_settings,
@@ -57,11 +58,10 @@ from headwater.runtime.slot.launcher import SlotLaunch, slots_on_this_host, sock
 log = logging.getLogger(__name__)
 
 
-def launch(plan: JobPlan, configuration: Configuration, *, attached: bool) -> JobClient:
+def launch(plan: JobPlan, configuration: Configuration) -> JobClient:
     """Start `plan` in a thread of this process and return its handle.
 
-    What can be wrong with the directory or the machine is raised here, before Spark starts. `attached` says that the
-    caller is going to wait: errors then reach it through the result.
+    What can be wrong with the directory or the machine is raised here, before Spark starts.
     """
     job = _Job(plan, configuration)
     job.prepare()
@@ -176,6 +176,7 @@ class _Job:
             checkpoint_dir=str(self._layout.root) if self._layout is not None else None,
             listen_tcp=not is_local(str(context.master)),
             log_level=python_log_level(configuration.get(LOG_LEVEL)),
+            health_seconds=configuration.get(SLOT_HEALTH) / 1000,
         )
         engine = SparkEngine(context, self._plan, self._launch)
         coordinator = self._coordinator = Coordinator(

@@ -33,6 +33,8 @@ class SlotLaunch:
     checkpoint_dir: str | None
     listen_tcp: bool
     log_level: str = "WARNING"
+    health_seconds: float = 10.0
+    """How often a slot at work is asked whether it lives, and how long it may take to answer."""
 
 
 def launch_slot(launch: SlotLaunch, stage: int, partition: int, host: str) -> SlotAddress:

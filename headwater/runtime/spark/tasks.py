@@ -22,7 +22,7 @@ from headwater.runtime.chunk import TO_DRIVER, FrameKind, Header, decode_header,
 from headwater.runtime.engine import EpochHeader
 from headwater.runtime.job.acks import EpochFailure, StageAck
 from headwater.runtime.main_module import install_main
-from headwater.runtime.slot.client import find_or_start, run_epoch
+from headwater.runtime.slot.client import Watch, find_or_start, run_epoch
 from headwater.runtime.slot.launcher import SlotLaunch
 from headwater.runtime.slot.protocol import BeginEpoch, ConnectionLostError, SlotAck, SlotFailure
 from headwater.runtime.source_task import SourceTask, run_source_task
@@ -223,8 +223,10 @@ def _in_slot(
         relay_pid=os.getpid(),
         driver_pid=header.driver_pid,
     )
-    sock = find_or_start(task.launch, header.address_book.get(place), task.stage, task.partition)
-    for event in run_epoch(sock, begin, collected.steps(floors)):
+    launch = task.launch
+    sock, address = find_or_start(launch, header.address_book.get(place), task.stage, task.partition)
+    watch = Watch(sock, address, launch.secret, launch.health_seconds)
+    for event in run_epoch(sock, begin, collected.steps(floors), watch):
         if isinstance(event, SlotAck):
             yield from task.to_driver(StageAck.of_slot(event, os.getpid()))
         elif isinstance(event, SlotFailure):

@@ -64,7 +64,7 @@ class Refusing:
         self.error = error
         self.configurations: list[Configuration] = []
 
-    def launch(self, plan: JobPlan, configuration: Configuration, *, attached: bool) -> Any:
+    def launch(self, plan: JobPlan, configuration: Configuration) -> Any:
         self.configurations.append(configuration)
         raise self.error
 

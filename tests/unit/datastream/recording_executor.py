@@ -46,12 +46,12 @@ class RecordingExecutor:
     """`on_launch(job, plan)` is called for each launched job."""
 
     def __init__(self, on_launch: Any = lambda job, plan: job.finish()) -> None:
-        self.launched: list[tuple[JobPlan, Configuration, bool]] = []
+        self.launched: list[tuple[JobPlan, Configuration]] = []
         self.jobs: list[RecordedJob] = []
         self.on_launch = on_launch
 
-    def launch(self, plan: JobPlan, configuration: Configuration, *, attached: bool) -> JobClient:
-        self.launched.append((plan, configuration, attached))
+    def launch(self, plan: JobPlan, configuration: Configuration) -> JobClient:
+        self.launched.append((plan, configuration))
         job = RecordedJob()
         self.jobs.append(job)
         self.on_launch(job, plan)

@@ -175,7 +175,7 @@ class TestSettings:
         assert env.get_checkpoint_interval() == 200
         env.from_collection([1]).print()
         env.execute()
-        plan, configuration, _ = executor.launched[0]
+        plan, configuration = executor.launched[0]
         assert configuration.get_integer("headwater.epoch.duration", 0) == 200
         assert plan.settings["headwater.epoch.duration"] == 200
 
@@ -234,9 +234,8 @@ class TestExecution:
         env.from_collection([1]).print()
         result = env.execute("first")
         assert result.get_net_runtime() == 1
-        plan, configuration, attached = executor.launched[0]
+        plan, configuration = executor.launched[0]
         assert plan.name == configuration.get_string("pipeline.name", "") == "first"
-        assert attached
         with pytest.raises(PlanError, match="is empty"):
             env.execute("second")
 
@@ -246,7 +245,7 @@ class TestExecution:
         env.execute()
         stream.map(str).print()
         env.execute()
-        operators = [[op.name for stage in plan.stages for op in stage.operators] for plan, _, _ in executor.launched]
+        operators = [[op.name for stage in plan.stages for op in stage.operators] for plan, _ in executor.launched]
         assert operators == [["Print to Std. Out"], ["Map", "Print to Std. Out"]]
 
     def test_the_name_comes_from_the_configuration_if_not_given(self, env, executor):
@@ -261,7 +260,6 @@ class TestExecution:
         client = env.execute_async("job")
         assert client is executor.jobs[0]
         assert not client.get_job_execution_result().done()
-        assert not executor.launched[0][2]
 
     def test_execute_raises_what_the_job_failed_with(self, env, executor):
         executor.on_launch = lambda job, plan: job.result.set_exception(RuntimeError("lost"))
