@@ -27,6 +27,9 @@ _T = TypeVar("_T")
 READ_AHEAD_BYTES: Final = 8 << 20
 """A reader asks for so much at once: a small file is one request, a large one few."""
 
+_COPIED: Final = "snapshots/"
+"""What a slot reads when it starts again; the rest is read by the driver, and small."""
+
 
 class FsspecStorage:
     """A `CheckpointStorage` behind a URL such as `s3://bucket/jobs/my-job`.
@@ -74,7 +77,7 @@ class FsspecStorage:
             with open(draft, "wb") as file:
                 yield file
             self.upload(name, draft)
-            if self.copies is not None:
+            if self.copies is not None and name.startswith(_COPIED):
                 self.copies.keep(name, draft)
         finally:
             with contextlib.suppress(OSError):

@@ -1,0 +1,56 @@
+"""A whole job (without Spark) whose checkpoints are in S3: it loses slots, dies, and goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from headwater.checkpoint.paths import CheckpointLayout
+from headwater.checkpoint.storage_fsspec import FsspecStorage
+from headwater.runtime.engine import EpochAttemptError, EpochHeader
+from tests.contract.s3_server import S3Server, s3_server
+from tests.unit.runtime.test_coordinator import Job, expected
+
+
+@pytest.fixture(scope="module")
+def s3() -> Iterator[S3Server]:
+    with s3_server() as server:
+        yield server
+
+
+class PowerCutError(BaseException):
+    """Not an error that anybody handles."""
+
+
+@pytest.mark.parametrize("local_copies", [False, True])
+def test_slots_and_driver_die_and_nothing_is_lost(s3: S3Server, tmp_path: Path, local_copies: bool) -> None:
+    job = Job(tmp_path, checkpoints=False)
+    job.layout = CheckpointLayout(s3.spec(copies_directory=str(tmp_path / "copies") if local_copies else None))
+    storage = job.layout.storage
+    assert isinstance(storage, FsspecStorage)
+    died: list[str] = []
+
+    def die(header: EpochHeader) -> None:
+        if header.attempt.epoch == 4 and "slots" not in died:
+            died.append("slots")
+            job.engine.slots.clear()
+            raise EpochAttemptError("all slots died")
+        if header.attempt.epoch == 7 and "driver" not in died:
+            died.append("driver")
+            raise PowerCutError
+
+    job.start()
+    job.engine.before = die
+    with pytest.raises(PowerCutError):
+        job.run()
+    job.start()
+    job.run()
+    assert died == ["slots", "driver"]
+    assert job.results() == expected()
+    assert job.coordinator.finished
+    kept = {name for epoch in job.store.epochs() for name in job.store.load(epoch).snapshot_names()}
+    assert kept and kept == set(storage.list("snapshots"))
+    if storage.copies is not None:
+        assert kept == {path.name for path in storage.copies.directory.iterdir()}
