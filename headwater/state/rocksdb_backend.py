@@ -97,9 +97,9 @@ class RocksDBKeyedStateBackend(KeyedStateBackend):
     def close(self) -> None:
         """Give back memory and disk. Nothing may be called any more; calling it again does nothing."""
         if self._dispose.alive:
-            self.memory.stores_closed(len(self._states))
             with self._boundary:
                 self._dispose()
+            self._states = {}
 
     # -- states --------------------------------------------------------------------------------------------------------
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
+from weakref import WeakSet
 
 from rocksdict import BlockBasedIndexType, BlockBasedOptions, Cache, DBCompressionType, Options, WriteBufferManager
 
@@ -72,17 +73,15 @@ class RocksDBMemory:
         self._write_buffers = WriteBufferManager.new_write_buffer_manager_with_cache(
             2 * self._write_buffer_bytes, False, self.cache
         )
-        self._stores = 0
+        self._stores: WeakSet[Any] = WeakSet()
 
-    def store_opened(self) -> None:
-        self._stores += 1
-
-    def stores_closed(self, number: int) -> None:
-        self._stores -= number
+    def share_with(self, store: object) -> None:
+        """From now on, and as long as it is there, `store` has a share of the memory for objects."""
+        self._stores.add(store)
 
     def object_bytes_per_store(self) -> int:
         """How many bytes of Python objects each state may keep."""
-        return self._object_bytes // max(1, self._stores)
+        return self._object_bytes // max(1, len(self._stores))
 
     def database_options(self) -> Options:
         """Options of one database within this memory."""

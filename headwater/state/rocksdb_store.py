@@ -81,7 +81,7 @@ class RocksStore(ABC):
         self._mean_bytes = 32.0
         self._cursor: tuple[int, bytes | None] = (self._key_groups.start, None)
         self._room = _MIN_CACHED
-        owner.memory.store_opened()
+        owner.memory.share_with(self)
 
     @property
     def _database(self) -> Database:
