@@ -159,7 +159,7 @@ def _operator_findings(operator: ProgramOperator, states: list[StoredStateFacts]
         elif operator.asks_later:
             verdict, detail = Verdict.KEPT, "not asked for in open(); windows ask when a record comes"
         else:
-            verdict, detail = Verdict.LOST, "the operator does not ask for it in open()"
+            verdict, detail = Verdict.LOST, "the operator does not ask for it in open(): it is carried along, unused"
         found.append(Finding(operator.uid, state.name, verdict, detail))
     known = {state.name for state in states}
     found += [Finding(operator.uid, name, Verdict.NEW) for name in sorted(asked) if name not in known]

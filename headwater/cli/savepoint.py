@@ -66,7 +66,9 @@ def _summary(findings: Sequence[Finding]) -> str:
     text = ", ".join(f"{number} {verdict.value}" for verdict, number in counts.items() if number) or "no state at all"
     advice: list[str] = []
     if counts[Verdict.LOST]:
-        advice.append("what is lost is dropped only if execution.state-recovery.ignore-unclaimed-state is true")
+        advice.append(
+            "state of an operator that is gone is dropped only if execution.state-recovery.ignore-unclaimed-state is true"
+        )
     if counts[Verdict.INCOMPATIBLE]:
         advice.append("the job would refuse to start")
     return "; ".join([text, *advice])
