@@ -66,9 +66,8 @@ def _summary(findings: Sequence[Finding]) -> str:
     text = ", ".join(f"{number} {verdict.value}" for verdict, number in counts.items() if number) or "no state at all"
     advice: list[str] = []
     if counts[Verdict.LOST]:
-        advice.append(
-            "state of an operator that is gone is dropped only if execution.state-recovery.ignore-unclaimed-state is true"
-        )
+        key = "execution.state-recovery.ignore-unclaimed-state"
+        advice.append(f"state of an operator that is gone is dropped only if {key} is true")
     if counts[Verdict.INCOMPATIBLE]:
         advice.append("the job would refuse to start")
     return "; ".join([text, *advice])
