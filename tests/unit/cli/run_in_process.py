@@ -24,7 +24,9 @@ def run(directory: str, arguments: list[str]) -> int:
     layout = CheckpointLayout(directory)
     layout.create()
     engine = InProcessEngine(plan, layout)
-    coordinator = Coordinator(plan, "job", engine, layout, NoRestart(), EpochSizer(10_000, 100, 100), retained=2)
+    coordinator = Coordinator(
+        plan, "job", engine, ManifestStore(layout), NoRestart(), EpochSizer(10_000, 100, 100), retained=2
+    )
     latest = ManifestStore(layout).latest()
     if latest is not None:
         coordinator.resume(latest, latest.incarnation + 1)
