@@ -274,3 +274,10 @@ def _who(manifest: Manifest) -> str:
     if writer is None:
         return "another attempt of the job"
     return f"pid {writer.pid} on host {writer.host} (claim {writer.claim}, run {writer.run})"
+
+
+def delete_checkpoints(layout: CheckpointLayout) -> None:
+    """Delete all checkpoints of a job that does not want them any more. Manifests first: without one nothing counts."""
+    for directory in (MANIFESTS, SNAPSHOTS, SPLITS):
+        for name in layout.storage.list(directory):
+            layout.storage.delete(f"{directory}/{name}")

@@ -21,7 +21,7 @@ class _PlanMade(BaseException):
 
 
 class _PlanningExecutor:
-    def launch(self, plan: JobPlan, configuration: Configuration, **_: Any) -> NoReturn:
+    def launch(self, plan: JobPlan, configuration: Configuration, replan: Any) -> NoReturn:
         raise _PlanMade(plan)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, NoReturn
+from typing import Any
 
 from headwater.common.completable_future import CompletableFuture
 from headwater.common.errors import HeadwaterError
@@ -37,13 +37,9 @@ class JobClient(ABC):
     def stop_with_savepoint(
         self, advance_to_end_of_event_time: bool, savepoint_directory: str | None = None
     ) -> CompletableFuture[str]:
-        self._no_savepoints_yet()
+        """End the job with a savepoint; the future has its path. With the first argument, all timers fire first."""
+        raise HeadwaterError("this job cannot make savepoints")
 
     def trigger_savepoint(self, savepoint_directory: str | None = None) -> CompletableFuture[str]:
-        self._no_savepoints_yet()
-
-    def _no_savepoints_yet(self) -> NoReturn:
-        raise HeadwaterError(
-            "savepoints are not there yet; cancel() leaves a checkpoint in execution.checkpointing.dir, "
-            "and the job resumes from it when it is started again on that directory"
-        )
+        """Make a savepoint while the job goes on; the future has its path."""
+        raise HeadwaterError("this job cannot make savepoints")

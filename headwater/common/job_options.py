@@ -163,6 +163,56 @@ CHECKPOINT_RETENTION = _choice(
     "NO_EXTERNALIZED_CHECKPOINTS",
 )
 
+SAVEPOINT_DIRECTORY = _text(
+    "execution.checkpointing.savepoint-dir",
+    None,
+    "Where savepoints go when they are asked for without a directory.",
+    former_keys=("state.savepoints.dir",),
+)
+RECOVERY_PATH = _text(
+    "execution.state-recovery.path",
+    None,
+    "What to start from: a savepoint, or a job's checkpoint directory (its newest checkpoint; with @EPOCH an older one "
+    "that it retains). Ignored once the job has a checkpoint of its own.",
+    former_keys=("execution.savepoint.path",),
+)
+RECOVERY_CLAIM_MODE = _choice(
+    "execution.state-recovery.claim-mode",
+    "NO_CLAIM",
+    "Whose the savepoint is after the start: NO_CLAIM leaves it alone, CLAIM deletes it after the job's first own "
+    "checkpoint.",
+    "NO_CLAIM",
+    "CLAIM",
+    former_keys=("execution.savepoint-restore-mode",),
+)
+IGNORE_UNCLAIMED_STATE = _boolean(
+    "execution.state-recovery.ignore-unclaimed-state",
+    False,
+    "Drop state whose operator the job no longer has, instead of refusing to start.",
+    former_keys=("execution.savepoint.ignore-unclaimed-state",),
+)
+UID_MAPPING = ConfigOption(
+    "headwater.state-recovery.uid-mapping",
+    read_map,
+    None,
+    "Operators, sources and sinks that have another uid than in the checkpoint: old:new pairs separated by commas.",
+    "map",
+)
+STORAGE_OPTIONS = ConfigOption(
+    "headwater.storage.options",
+    read_map,
+    None,
+    "For checkpoints and savepoints at a URL: options of the fsspec file system, key:value pairs separated by commas. "
+    "Credentials are better given as the store's own environment variables.",
+    "map",
+)
+LOCAL_COPIES = _text(
+    "execution.checkpointing.local-backup.dirs",
+    None,
+    "For checkpoints at a URL: a directory on each machine where slots keep copies of what they wrote, so that one "
+    "that restarts on its machine need not read from the store.",
+)
+
 RESTART_STRATEGY = _choice(
     "restart-strategy.type",
     "fixed-delay",
@@ -230,12 +280,27 @@ FAILURE_RATE_DELAY = _duration(
 STATE_BACKEND = _choice(
     "state.backend.type",
     "hashmap",
-    "Where state lives: hashmap is Python objects in the memory of the slots. rocksdb is accepted and gets hashmap: "
-    "it is not there yet.",
+    "Where keyed state lives: hashmap is Python objects in the memory of the slots; rocksdb is a database on their "
+    "disks, for state larger than memory.",
     "hashmap",
     "rocksdb",
     synonyms={"heap": "hashmap", "jobmanager": "hashmap", "filesystem": "hashmap", "forst": "rocksdb"},
     former_keys=("state.backend",),
+)
+
+ROCKSDB_MEMORY = ConfigOption(
+    "state.backend.rocksdb.memory.fixed-per-slot",
+    read_memory_bytes,
+    256 << 20,
+    "Memory that the RocksDB state of one slot may use: caches, write buffers and entries kept as objects.",
+    "memory size",
+    default_text="256 mb",
+)
+ROCKSDB_DIRECTORY = _text(
+    "state.backend.rocksdb.localdir",
+    None,
+    "Where slots keep their RocksDB files; a local disk.",
+    default_text="the machine's directory for temporary files",
 )
 
 MASTER = _text("headwater.master", "local[*]", "Spark master: local[N], local-cluster[...], spark://host:port ...")
@@ -334,6 +399,13 @@ OPTIONS: tuple[ConfigOption[Any], ...] = (
     CHECKPOINTING_MODE,
     CHECKPOINTS_RETAINED,
     CHECKPOINT_RETENTION,
+    SAVEPOINT_DIRECTORY,
+    RECOVERY_PATH,
+    RECOVERY_CLAIM_MODE,
+    IGNORE_UNCLAIMED_STATE,
+    UID_MAPPING,
+    STORAGE_OPTIONS,
+    LOCAL_COPIES,
     RESTART_STRATEGY,
     FIXED_DELAY_ATTEMPTS,
     FIXED_DELAY,
@@ -347,6 +419,8 @@ OPTIONS: tuple[ConfigOption[Any], ...] = (
     FAILURE_RATE_INTERVAL,
     FAILURE_RATE_DELAY,
     STATE_BACKEND,
+    ROCKSDB_MEMORY,
+    ROCKSDB_DIRECTORY,
     MASTER,
     DRIVER_MEMORY,
     EPOCH_DURATION,

@@ -7,6 +7,7 @@ first job is executed: the only import upward in the package, and the layer test
 from __future__ import annotations
 
 import importlib
+from collections.abc import Callable
 from typing import Protocol, cast
 
 from headwater.common.configuration import Configuration
@@ -17,8 +18,8 @@ from headwater.graph.plan import JobPlan
 class Executor(Protocol):
     """What runs jobs."""
 
-    def launch(self, plan: JobPlan, configuration: Configuration) -> JobClient:
-        """Start the job and return a handle on it."""
+    def launch(self, plan: JobPlan, configuration: Configuration, replan: Callable[[int], JobPlan]) -> JobClient:
+        """Start the job and return a handle on it. `replan` plans it anew for another default parallelism."""
         ...
 
 

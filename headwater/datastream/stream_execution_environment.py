@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import Any, ClassVar, TypeVar
 
 from headwater.common.config_options import (
@@ -347,8 +348,13 @@ class StreamExecutionEnvironment(PythonDependencies, NotYet):
 
     def _launch(self, job_name: str | None) -> JobClient:
         job, configuration = self._plan(job_name)
+        operators = list(self._operators)
         self._operators.clear()
-        return get_executor().launch(job, configuration)
+
+        def replan(parallelism: int) -> JobPlan:
+            return plan(operators, replace(self._plan_settings(configuration), parallelism=parallelism))
+
+        return get_executor().launch(job, configuration, replan)
 
     def _plan(self, job_name: str | None) -> tuple[JobPlan, Configuration]:
         """The plan of what was built, and the configuration it holds for, with nothing left unset."""
@@ -358,8 +364,11 @@ class StreamExecutionEnvironment(PythonDependencies, NotYet):
         configuration.set(EPOCH_DURATION, min(configuration.get(EPOCH_DURATION), interval_ms))
         if job_name is not None:
             configuration.set(PIPELINE_NAME, job_name)
+        return plan(self._operators, self._plan_settings(configuration)), configuration
+
+    def _plan_settings(self, configuration: Configuration) -> PlanSettings:
         values = {option.key: configuration.get(option) for option in OPTIONS}
-        settings = PlanSettings(
+        return PlanSettings(
             job_name=configuration.get(PIPELINE_NAME, DEFAULT_JOB_NAME),
             parallelism=configuration.get(PARALLELISM),
             max_parallelism=configuration.get(MAX_PARALLELISM),
@@ -368,7 +377,6 @@ class StreamExecutionEnvironment(PythonDependencies, NotYet):
             type_check=configuration.get(TYPE_CHECK),
             values={**values, "job_parameters": self._execution_config.get_global_job_parameters()},
         )
-        return plan(self._operators, settings), configuration
 
     def _value(self, option: ConfigOption[T]) -> T:
         """What holds for one option: set, from the environment variable, or the default."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import cloudpickle
@@ -17,7 +18,7 @@ from headwater.graph.plan import InputSpec, JobPlan, OperatorSpec
 from headwater.metrics import Measured
 from headwater.operators.base import Operator, OperatorContext
 from headwater.runtime.edges import EdgeWriter, Emit
-from headwater.state.heap_backend import HeapKeyedStateBackend
+from headwater.state.backends import HEAP, backend_kind, make_keyed_backend
 from headwater.state.key_groups import key_group_range
 from headwater.state.keyed_backend import KeyedStateBackend
 from headwater.state.operator_backend import OperatorStateBackend
@@ -205,6 +206,7 @@ class StageRunner:
         self._head_inputs: dict[int, tuple[OperatorPort, int]] = {}  # edge -> port, input index
         self._edges: list[tuple[int, EdgeWriter]] = []  # (producer, writer)
         self._sources = list(plan.sources) if stage == 0 else []
+        self._rocksdb: Any = None
         self._active: set[int] = set()  # nodes that the source under way reaches; all of them in later stages
         self._build()
 
@@ -232,7 +234,13 @@ class StageRunner:
         keyed: KeyedStateBackend | None = None
         if spec.keyed:
             groups = key_group_range(identity.partition, self._plan.max_parallelism, spec.parallelism)
-            keyed = HeapKeyedStateBackend(spec.uid, self._plan.max_parallelism, groups)
+            keyed = make_keyed_backend(
+                self._plan.settings.get("state.backend.type", HEAP),
+                spec.uid,
+                self._plan.max_parallelism,
+                groups,
+                self._backend_options(),
+            )
         return OperatorContext(
             uid=spec.uid,
             name=spec.name,
@@ -247,6 +255,21 @@ class StageRunner:
             batch_mode=self._plan.batch_mode,
             job_parameters=self._plan.settings.get("job_parameters", {}),
         )
+
+    def _backend_options(self) -> Any:
+        """What all keyed backends of this runner share."""
+        settings = self._plan.settings
+        if backend_kind(settings.get("state.backend.type", HEAP)) == HEAP:
+            return None
+        if self._rocksdb is None:
+            from headwater.state.rocksdb_options import DEFAULT_MEMORY_BYTES, RocksDBOptions
+
+            directory = settings.get("state.backend.rocksdb.localdir")
+            self._rocksdb = RocksDBOptions(
+                settings.get("state.backend.rocksdb.memory.fixed-per-slot") or DEFAULT_MEMORY_BYTES,
+                Path(directory).expanduser() if directory else None,
+            )
+        return self._rocksdb
 
     def _connect(self, consumer: OperatorSpec, position: int, spec: InputSpec) -> None:
         gate = self._gates.get(consumer.id)

@@ -11,7 +11,7 @@ from headwater.state.copying import is_immutable
 from headwater.state.heap_store import ABSENT, Keep
 from headwater.state.rocksdb_cell import ListCell
 from headwater.state.rocksdb_database import Changes
-from headwater.state.rocksdb_store import PIECE_BYTES, RocksStore, in_pieces
+from headwater.state.rocksdb_store import RocksStore, in_pieces
 
 REWRITTEN = -1
 """In `changed`: there was a list, and more than appending was done to it."""
@@ -119,7 +119,7 @@ class RocksListState(RocksStore, ListState[Any]):
         return present, bases, added, deleted
 
     def full_entries(self, group: int, keep: Keep | None) -> Iterator[tuple[Any, ...]]:
-        for rows in in_pieces(self._rows(group, keep), lambda row: row[2], PIECE_BYTES):
+        for rows in in_pieces(self._rows(group, keep), lambda row: row[2]):
             yield [row[0] for row in rows], [0] * len(rows), [row[1] for row in rows], []
 
     def _rows(self, group: int, keep: Keep | None) -> Iterator[tuple[Any, list[Any], int]]:

@@ -14,7 +14,6 @@ from headwater.state.rocksdb_keys import decode_key, encode_key
 from headwater.state.rocksdb_store import (
     KEY_FOLLOWS,
     MISSING,
-    PIECE_BYTES,
     RocksStore,
     StoreOwner,
     in_pieces,
@@ -287,7 +286,7 @@ class RocksMapState(RocksStore, MapState[Any, Any]):
         return {key: value for key, value in self._complete(owner).values.items() if value is not ABSENT}
 
     def full_entries(self, group: int, keep: Keep | None) -> Iterator[tuple[Any, ...]]:
-        for rows in in_pieces(self._maps(group), lambda row: row[2], PIECE_BYTES):
+        for rows in in_pieces(self._maps(group), lambda row: row[2]):
             owners: list[Any] = []
             maps: list[dict[Any, Any]] = []
             for owner, entries, _ in rows:

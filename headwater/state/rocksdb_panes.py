@@ -18,7 +18,7 @@ from headwater.state.rocksdb_cell import ListCell
 from headwater.state.rocksdb_database import PREFIX_LENGTH, Changes
 from headwater.state.rocksdb_keys import decode_key, encode_key
 from headwater.state.rocksdb_list import REWRITTEN, load_elements, merge_lengths
-from headwater.state.rocksdb_store import MISSING, PIECE_BYTES, RocksStore, StoreOwner, in_pieces
+from headwater.state.rocksdb_store import MISSING, RocksStore, StoreOwner, in_pieces
 
 _NO_NAMESPACE: Any = object()
 _NAMESPACE = struct.Struct(">q")
@@ -396,7 +396,7 @@ class RocksFoldedPanes(_RocksPanes, FoldedPanes):
         return *_columns(present), values, *_columns(deleted)
 
     def full_entries(self, group: int, keep: Keep | None) -> Iterator[tuple[Any, ...]]:
-        for rows in in_pieces(self._entries(group), lambda row: row[2], PIECE_BYTES):
+        for rows in in_pieces(self._entries(group), lambda row: row[2]):
             yield *_columns(row[0] for row in rows), [row[1] for row in rows], [], []
 
     def load_entries(self, entries: tuple[Any, ...]) -> Changes:
@@ -494,7 +494,7 @@ class RocksElementPanes(_RocksPanes, ElementPanes):
         return *_columns(present), bases, added, *_columns(deleted)
 
     def full_entries(self, group: int, keep: Keep | None) -> Iterator[tuple[Any, ...]]:
-        for rows in in_pieces(self._entries(group), lambda row: row[2] * (1 + row[1].pieces), PIECE_BYTES):
+        for rows in in_pieces(self._entries(group), lambda row: row[2] * (1 + row[1].pieces)):
             lists = [self._given(*pair, cell) for pair, cell, _ in rows]
             yield *_columns(row[0] for row in rows), [0] * len(rows), lists, [], []
 

@@ -291,14 +291,14 @@ def key_behind(data: bytes) -> Any:
     return pickle.load(stream)
 
 
-def in_pieces(rows: Iterable[C], size: Callable[[C], int], limit: int) -> Iterator[list[C]]:
-    """`rows` in lists that together are about `limit` big."""
+def in_pieces(rows: Iterable[C], size: Callable[[C], int]) -> Iterator[list[C]]:
+    """`rows` in lists of about `PIECE_BYTES`."""
     piece: list[C] = []
     total = 0
     for row in rows:
         piece.append(row)
         total += size(row)
-        if total >= limit:
+        if total >= PIECE_BYTES:
             yield piece
             piece, total = [], 0
     if piece:

@@ -10,7 +10,7 @@ from headwater.state.api import ValueState
 from headwater.state.copying import ATOMIC, is_immutable
 from headwater.state.heap_store import ABSENT, Keep, KeyScope
 from headwater.state.rocksdb_database import Changes
-from headwater.state.rocksdb_store import MISSING, PIECE_BYTES, RocksStore, StoreOwner, in_pieces
+from headwater.state.rocksdb_store import MISSING, RocksStore, StoreOwner, in_pieces
 
 
 class RocksValueState(RocksStore, ValueState[Any]):
@@ -131,7 +131,7 @@ class RocksValueState(RocksStore, ValueState[Any]):
         return present, values, deleted
 
     def full_entries(self, group: int, keep: Keep | None) -> Iterator[tuple[Any, ...]]:
-        for rows in in_pieces(self._rows(group), lambda row: row[2], PIECE_BYTES):
+        for rows in in_pieces(self._rows(group), lambda row: row[2]):
             kept = rows if keep is None else [row for row in rows if keep(row[1])]
             yield [row[0] for row in kept], [row[1] for row in kept], []
 

@@ -18,13 +18,15 @@ import msgspec
 
 from headwater.checkpoint.manifest import Manifest
 from headwater.checkpoint.paths import TEMPORARY_SUFFIX
+from headwater.checkpoint.savepoint import write_savepoint
 from headwater.checkpoint.schedule import CheckpointSchedule
 from headwater.checkpoint.snapshot_file import SnapshotRef
 from headwater.checkpoint.store import ManifestStore
-from headwater.common.errors import CheckpointError
+from headwater.common.errors import CheckpointError, FencedError
 from headwater.runtime import fault
 from headwater.runtime.job.checkpoint_stats import CheckpointStats, PartStats
 from headwater.runtime.job.committers import SinkCommitters
+from headwater.runtime.job.requests import SavepointRequest
 from headwater.runtime.slot.protocol import SnapshotPart
 
 log = logging.getLogger(__name__)
@@ -60,6 +62,8 @@ class Cut:
     manifest: Manifest | None = None
     chains: dict[Place, list[SnapshotRef]] = field(default_factory=dict)
     future: Future[None] | None = None
+    savepoints: list[SavepointRequest] = field(default_factory=list)
+    """To be copied from it."""
 
 
 class Checkpoints:
@@ -89,6 +93,8 @@ class Checkpoints:
         self.committed_token = "start"
         """Names the state up to which output is visible; without a store nothing can be loaded."""
         self.in_flight: Cut | None = None
+        self.savepoints: list[SavepointRequest] = []
+        """Waiting for the next cut."""
         self.history: deque[CheckpointStats] = deque(maxlen=HISTORY)
         self.on_durable: list[Callable[[Manifest], None]] = []
         """Called in the coordinator's thread after each completed checkpoint."""
@@ -107,6 +113,7 @@ class Checkpoints:
         """A checkpoint ends with the epoch that was just accepted."""
         assert self.in_flight is None
         self.in_flight = cut
+        cut.savepoints, self.savepoints = self.savepoints, []
         self.schedule.cut(_now_ms())
 
     def add_part(self, place: Place, part: SnapshotPart, elapsed_ms: float) -> None:
@@ -158,12 +165,18 @@ class Checkpoints:
         if cut.future is not None:
             return self.advance(wait=True)
         self.in_flight = None
+        self.savepoints = [*cut.savepoints, *self.savepoints]
         self.schedule.abandoned()
         return cut.draft.committables
 
     def close(self) -> None:
+        """Let what is under way end, and tell those who wait for what will not come."""
         if self._executor is not None:
             self._executor.shutdown(wait=True)
+        waiting = [*self.savepoints, *(self.in_flight.savepoints if self.in_flight is not None else ())]
+        for request in waiting:
+            request.path.set_exception(CheckpointError("the job ended before there was a checkpoint to copy"))
+        self.savepoints = []
 
     def _completed(self, cut: Cut) -> None:
         assert cut.manifest is not None
@@ -175,11 +188,14 @@ class Checkpoints:
             self.durable, self.durable_token = cut.manifest, cut.token
         self.schedule.completed(_now_ms())
         self.history.append(_stats(cut, "completed"))
+        for request in cut.savepoints:
+            self._copy_later(cut.manifest, request)
         for callback in self.on_durable:
             callback(cut.manifest)
 
     def _fail(self, cut: Cut, reason: str) -> dict[str, list[bytes]]:
         self.in_flight = None
+        self.savepoints = [*cut.savepoints, *self.savepoints]
         self.history.append(_stats(cut, "failed", reason))
         log.warning("checkpoint of epoch %d failed: %s", cut.draft.epoch, reason)
         if not self.schedule.failed(_now_ms()):
@@ -205,11 +221,26 @@ class Checkpoints:
             self._executor = ThreadPoolExecutor(max_workers=1, thread_name_prefix="checkpoint")
         return self._executor.submit(self._complete, manifest, victims, set(protected))
 
+    def _copy_later(self, manifest: Manifest, request: SavepointRequest) -> None:
+        """In the thread that completes checkpoints, so that no later one deletes the files meanwhile."""
+        assert self._executor is not None and self._store is not None
+        layout = self._store.layout
+
+        def copy() -> None:
+            try:
+                request.path.set_result(write_savepoint(layout, manifest, request.target).path)
+            except Exception as error:
+                request.path.set_exception(error)
+
+        self._executor.submit(copy)
+
     def _complete(self, manifest: Manifest, victims: Mapping[str, int], protected: set[str]) -> None:
         """Write the manifest, then let the output be seen."""
         if self._store is not None:
             try:
                 self._store.write(manifest)
+            except FencedError:
+                raise  # another driver has the job: nothing of this one counts any more
             except CheckpointError as error:
                 raise ManifestNotWrittenError(str(error)) from error
         fault.reached("manifest-written", manifest.epoch, dict(victims))

@@ -12,12 +12,13 @@ import os
 import secrets
 import threading
 import time
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from typing import Any
 
 from headwater.checkpoint.epoch_sizing import EpochSizer
 from headwater.checkpoint.manifest import Manifest, PartitionRecord
-from headwater.checkpoint.paths import CheckpointLayout
 from headwater.checkpoint.rescale import PartitionRestore
 from headwater.checkpoint.restart_policy import RestartPolicy
 from headwater.checkpoint.schedule import CheckpointSchedule, CheckpointSettings
@@ -31,6 +32,7 @@ from headwater.runtime.job.checkpoints import CheckpointFailuresError, Checkpoin
 from headwater.runtime.job.committers import SinkCommitters
 from headwater.runtime.job.fingerprint import plan_fingerprint, stateful_operators
 from headwater.runtime.job.progress import JobProgress
+from headwater.runtime.job.requests import Request, RescaleRequest, SavepointRequest
 from headwater.runtime.job.source_progress import DataFrameProgress, SplitSourceProgress, group_by_source
 from headwater.runtime.slot.protocol import Attempt, Base, SlotAddress
 from headwater.runtime.source_task import SourceTask
@@ -40,6 +42,23 @@ log = logging.getLogger(__name__)
 
 class JobCancelledError(HeadwaterError):
     """The job was asked to stop. Its checkpoint stays."""
+
+
+class StoppedWithSavepoint(Exception):
+    """The job was asked to end with a savepoint, and has."""
+
+
+class RescaleAsked(Exception):
+    """All is in a checkpoint: go on from it with another parallelism."""
+
+    def __init__(self, request: RescaleRequest, started: float) -> None:
+        super().__init__(f"parallelism {request.parallelism}")
+        self.request = request
+        self._started = started
+
+    def goes_on(self) -> None:
+        """The job runs again."""
+        self.request.done.set_result(time.monotonic() - self._started)
 
 
 class WentBackError(HeadwaterError):
@@ -54,16 +73,18 @@ class Coordinator:
         plan: JobPlan,
         job_id: str,
         engine: Engine,
-        layout: CheckpointLayout | None,
+        store: ManifestStore | None,
         restart_policy: RestartPolicy,
         sizer: EpochSizer,
         retained: int,
         settings: CheckpointSettings | None = None,
+        progress: JobProgress | None = None,
     ) -> None:
         self.plan = plan
         self.job_id = job_id
         self._engine = engine
-        self._store = ManifestStore(layout) if layout is not None else None
+        self._store = store
+        layout = store.layout if store is not None else None
         self._policy = restart_policy
         self._sizer = sizer
         self._run = secrets.token_hex(3)
@@ -76,6 +97,7 @@ class Coordinator:
         self._uncommitted: dict[str, list[bytes]] = {}  # output of the epochs since the last cut
         self._token = "start"
         self._cut_requested = False
+        self._requests: deque[Request] = deque()
         settings = settings or CheckpointSettings()
         self._eager = self._committers.eager if settings.interval_ms > 0 else set()
         self.checkpoints = Checkpoints(self._store, self._committers, CheckpointSchedule(settings), retained)
@@ -84,7 +106,7 @@ class Coordinator:
             SplitSourceProgress(spec, layout) for spec in plan.sources if not hasattr(spec.source, "dataframe")
         ]
         self.dataframes = [DataFrameProgress(spec) for spec in plan.sources if hasattr(spec.source, "dataframe")]
-        self.progress = JobProgress()
+        self.progress = progress or JobProgress()
         self.epoch = -1
         """The last completed epoch."""
         self.now_ms = 0
@@ -99,11 +121,16 @@ class Coordinator:
     # --- start
 
     def resume(
-        self, manifest: Manifest, incarnation: int, restores: Mapping[Place, PartitionRestore] | None = None
+        self,
+        manifest: Manifest,
+        incarnation: int,
+        recommit: Mapping[str, list[bytes]] | None = None,
+        restores: Mapping[Place, PartitionRestore] | None = None,
     ) -> None:
         """Take up where `manifest` ends, and commit its output again if the crash may have come before that.
 
-        `restores` says what partitions begin with where the manifest was made by a job of another shape.
+        `recommit` is that output, if not all that the manifest names; `restores` says what partitions begin with where
+        the manifest was made by a job of another shape.
         """
         self._incarnation = incarnation
         self._restores = dict(restores or {})
@@ -111,8 +138,8 @@ class Coordinator:
         self._token = f"manifest-{manifest.epoch}"
         self.checkpoints.start_from(manifest, self._token, {} if self._restores else chains)
         self._stand_at(manifest)
-        if self._store is not None and not self._restores and not self._store.is_committed(manifest.epoch):
-            self._committers.commit(manifest.committables)
+        if self._store is not None and not self._store.is_committed(manifest.epoch):
+            self._committers.commit(manifest.committables if recommit is None else recommit)
             self._store.note_committed(manifest.epoch)
 
     def _stand_at(self, manifest: Manifest) -> None:
@@ -176,10 +203,9 @@ class Coordinator:
         attempt, messages = self._attempt_until_done(epoch, tasks, dataframes, now_ms, final=final, cut=cut, wait=wait)
         records = self._accept(attempt, messages, now_ms, dataframes, final=final, spark=spark or {}, cut=cut)
         self._advance_checkpoint(wait=wait)
-        while wait and self.checkpoints.committed_token != self._token:
+        if wait and self.checkpoints.committed_token != self._token:
             # The checkpoint failed, but the caller must not go on without one.
-            self._empty_epoch(final=final, cut=True)
-            self._advance_checkpoint(wait=True)
+            self._checkpoint_now(final=final)
         duration_ms = (time.monotonic() - started) * 1000
         if self._policy.forgets_on_success:
             self._failures_ms.clear()
@@ -205,7 +231,7 @@ class Coordinator:
         return self._token != self.checkpoints.committed_token and self._cuts(final=False, wait=False)
 
     def settle_checkpoint(self) -> None:
-        """Once all sources have ended: bring a checkpoint that is in flight to its end."""
+        """Bring a checkpoint that is in flight to its end, by epochs that read nothing."""
         while self.checkpoints.in_flight is not None:
             self._empty_epoch(final=False, cut=False)
             self._advance_checkpoint(wait=True)
@@ -221,9 +247,45 @@ class Coordinator:
         """Tasks that read nothing and leave event time where it is."""
         return [source.marker(index, final=final) for index, source in enumerate(self._sources())]
 
-    def request_checkpoint(self) -> None:
-        """Let the next epoch that can, end with a checkpoint. May be called from any thread."""
-        self._cut_requested = True
+    # --- requests
+
+    def ask(self, request: Request) -> None:
+        """Have something done between two epochs. May be called from any thread."""
+        self._requests.append(request)
+
+    @property
+    def has_checkpoints(self) -> bool:
+        return self._store is not None
+
+    def serve_requests(self) -> None:
+        """Do what was asked for. Raises `StoppedWithSavepoint` or `RescaleAsked` where the epochs end here."""
+        while self._requests:
+            request = self._requests.popleft()
+            if isinstance(request, SavepointRequest) and not request.stop:
+                self.checkpoints.savepoints.append(request)
+                self._cut_requested = True
+                continue
+            started = time.monotonic()
+            try:
+                self.settle_checkpoint()
+                if isinstance(request, RescaleRequest):
+                    self._checkpoint_now(final=False)
+                    raise RescaleAsked(request, started)
+                self.checkpoints.savepoints.append(request)
+                self._checkpoint_now(final=request.drain)
+            except WentBackError:
+                self._requests.appendleft(request)
+                raise
+            request.path.result()
+            raise StoppedWithSavepoint
+
+    def _checkpoint_now(self, *, final: bool) -> None:
+        """A checkpoint of its own, without input. Complete on return."""
+        self._empty_epoch(final=final, cut=True)
+        self._advance_checkpoint(wait=True)
+        while self.checkpoints.committed_token != self._token:
+            self._empty_epoch(final=final, cut=True)
+            self._advance_checkpoint(wait=True)
 
     def _plan_tasks(self, now_ms: int, dataframes: Mapping[int, Any], *, final: bool) -> list[SourceTask]:
         budget = self._sizer.next_budget()
@@ -521,4 +583,8 @@ class Coordinator:
 
     def close(self) -> None:
         self.checkpoints.close()
+        for request in self._requests:
+            waiting: Future[Any] = request.path if isinstance(request, SavepointRequest) else request.done
+            waiting.set_exception(HeadwaterError("the job ended before it got to this request"))
+        self._requests.clear()
         self._committers.close()

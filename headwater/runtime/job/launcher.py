@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
 import logging
 import secrets
 import shutil
 import threading
 import uuid
-from pathlib import Path
+from collections.abc import Callable
+from typing import Any
 
 import cloudpickle
 
-from headwater.checkpoint.directory_lock import DirectoryLock
 from headwater.checkpoint.epoch_sizing import EpochSizer
-from headwater.checkpoint.paths import CheckpointLayout
-from headwater.checkpoint.protocol import AlreadyFinished, Refuse, RequestedJob, Resume, StartDecision, decide_start
+from headwater.checkpoint.manifest import Manifest
+from headwater.checkpoint.protocol import AlreadyFinished, Resume
 from headwater.checkpoint.restart_policy import restart_policy
+from headwater.checkpoint.savepoint import dispose_savepoint
 from headwater.checkpoint.schedule import CheckpointSettings
-from headwater.checkpoint.store import ManifestStore
+from headwater.checkpoint.store import delete_checkpoints
 from headwater.common.config_options import (
-    CHECKPOINT_DIRECTORY,
-    CHECKPOINTING_ENABLED,
+    CHECKPOINT_RETENTION,
     CHECKPOINTING_INTERVAL,
     CHECKPOINTING_MIN_PAUSE,
     CHECKPOINTING_TIMEOUT,
@@ -35,22 +36,24 @@ from headwater.common.config_options import (
     OPTIONS,
     PYTHON_FILES,
     PYTHON_REQUIREMENTS,
+    SAVEPOINT_DIRECTORY,
     SLOT_HEALTH,
-    STATE_DIRECTORY,
     TOLERABLE_FAILED_CHECKPOINTS,
     spark_settings,
 )
 from headwater.common.configuration import Configuration
-from headwater.common.errors import CheckpointError
+from headwater.common.errors import HeadwaterError
+from headwater.common.ids import Epoch
 from headwater.common.job_client import JobClient
 from headwater.common.job_execution_result import JobExecutionResult
 from headwater.common.job_id import JobID
 from headwater.graph.plan import JobPlan
 from headwater.runtime.job.client import LocalJobClient
-from headwater.runtime.job.coordinator import Coordinator, JobCancelledError
-from headwater.runtime.job.fingerprint import plan_fingerprint, stateful_operators
+from headwater.runtime.job.coordinator import Coordinator, JobCancelledError, RescaleAsked, StoppedWithSavepoint
 from headwater.runtime.job.loop import run_epochs
+from headwater.runtime.job.progress import JobProgress
 from headwater.runtime.job.requirements import check_requirements
+from headwater.runtime.job.start import JobStart, prepare_start
 from headwater.runtime.main_module import capture_main
 from headwater.runtime.slot.client import shut_down
 from headwater.runtime.slot.launcher import SlotLaunch, slots_on_this_host, socket_directory
@@ -58,12 +61,16 @@ from headwater.runtime.slot.launcher import SlotLaunch, slots_on_this_host, sock
 log = logging.getLogger(__name__)
 
 
-def launch(plan: JobPlan, configuration: Configuration) -> JobClient:
+Replan = Callable[[int], JobPlan]
+"""The plan of the same program with another parallelism, wherever it does not set one."""
+
+
+def launch(plan: JobPlan, configuration: Configuration, replan: Replan | None = None) -> JobClient:
     """Start `plan` in a thread of this process and return its handle.
 
     What can be wrong with the directory or the machine is raised here, before Spark starts.
     """
-    job = _Job(plan, configuration)
+    job = _Job(plan, configuration, replan)
     job.prepare()
     job.start()
     return job.client
@@ -72,62 +79,28 @@ def launch(plan: JobPlan, configuration: Configuration) -> JobClient:
 class _Job:
     """One run of one job, from its directory to its last slot."""
 
-    def __init__(self, plan: JobPlan, configuration: Configuration) -> None:
+    def __init__(self, plan: JobPlan, configuration: Configuration, replan: Replan | None) -> None:
         self._plan = plan
         self._configuration = configuration
-        self._layout: CheckpointLayout | None = None
-        self._lock: DirectoryLock | None = None
-        self._decision: StartDecision | None = None
-        self._temporary: Path | None = None
+        self._replan = replan
+        self._start: JobStart
         self._coordinator: Coordinator | None = None
         self._launch: SlotLaunch | None = None
-        self._job_id = uuid.uuid4().hex
         self.client: LocalJobClient
 
     # --- in the caller's thread
 
     def prepare(self) -> None:
         """Take the checkpoint directory and decide where to start."""
-        logging.getLogger("headwater").setLevel(python_log_level(self._configuration.get(LOG_LEVEL)))
-        self._plan_bytes = cloudpickle.dumps(self._plan)
-        requirements = self._configuration.get(PYTHON_REQUIREMENTS)
+        configuration = self._configuration
+        logging.getLogger("headwater").setLevel(python_log_level(configuration.get(LOG_LEVEL)))
+        cloudpickle.dumps(self._plan)  # what cannot be sent to the slots is said now
+        requirements = configuration.get(PYTHON_REQUIREMENTS)
         if requirements:
             check_requirements(requirements)
-        if self._configuration.get(CHECKPOINTING_ENABLED) and not self._plan.batch_mode:
-            self._layout = CheckpointLayout(self._directory())
-            self._lock = DirectoryLock(self._layout, self._plan.name)
-            self._lock.acquire()
-            try:
-                store = ManifestStore(self._layout)
-                latest = store.latest()
-                self._decision = decide_start(latest, self._requested())
-                if isinstance(self._decision, Refuse):
-                    raise CheckpointError(self._decision.reason)
-                store.remove_orphans()
-                if latest is not None:
-                    self._job_id = latest.job_id
-            except BaseException:
-                self._lock.release()
-                raise
-        self.client = LocalJobClient(self._job_id)
-
-    def _directory(self) -> Path:
-        """The directory that was asked for, or one of its own for this run, removed when the job has finished."""
-        given = self._configuration.get(CHECKPOINT_DIRECTORY)
-        if given:
-            return Path(given.removeprefix("file://")).expanduser().absolute()
-        self._temporary = Path(self._configuration.get(STATE_DIRECTORY)).expanduser() / "jobs" / self._job_id
-        return self._temporary
-
-    def _requested(self) -> RequestedJob:
-        sinks = [o.uid for stage in self._plan.stages for o in stage.operators if o.sink is not None]
-        return RequestedJob(
-            job_name=self._plan.name,
-            plan_fingerprint=plan_fingerprint(self._plan),
-            max_parallelism=self._plan.max_parallelism,
-            operators=stateful_operators(self._plan),
-            sources=frozenset(source.uid for source in self._plan.sources),
-            sinks=frozenset(sinks),
+        self._start = prepare_start(self._plan, configuration)
+        self.client = LocalJobClient(
+            self._start.job_id, self._plan, configuration.get(SAVEPOINT_DIRECTORY), self._replan
         )
 
     def start(self) -> None:
@@ -151,9 +124,8 @@ class _Job:
             self.client.ended(result, error)
 
     def _run(self) -> JobExecutionResult:
-        from headwater.runtime.spark.epoch_job import SparkEngine
         from headwater.runtime.spark.python_files import ship
-        from headwater.runtime.spark.session import SparkSettings, is_local, spark_context
+        from headwater.runtime.spark.session import SparkSettings, spark_context
 
         configuration = self._configuration
         context = spark_context(
@@ -167,13 +139,32 @@ class _Job:
         )
         files: list[str] | None = configuration.get(PYTHON_FILES)
         ship(context, files or ())
+        progress = JobProgress()
+        rescaled: RescaleAsked | None = None
+        while True:
+            try:
+                coordinator = self._run_plan(context, progress, rescaled)
+                break
+            except RescaleAsked as asked:
+                rescaled = asked
+                self._take_plan(asked)
+        first, last = coordinator.first_epoch_started, coordinator.last_commit
+        runtime_ms = int((last - first) * 1000) if first is not None and last is not None else 0
+        return JobExecutionResult(JobID(self._start.job_id), runtime_ms, coordinator.progress.accumulators())
+
+    def _run_plan(self, context: Any, progress: JobProgress, rescaled: RescaleAsked | None) -> Coordinator:
+        """Run the plan to its end, or until it is asked to be another one."""
+        from headwater.runtime.spark.epoch_job import SparkEngine
+        from headwater.runtime.spark.session import is_local
+
+        configuration, start = self._configuration, self._start
         self._launch = SlotLaunch(
-            job_id=self._job_id,
+            job_id=start.job_id,
             run_id=uuid.uuid4().hex,
             secret=secrets.token_bytes(32),
-            plan=self._plan_bytes,
+            plan=cloudpickle.dumps(self._plan),
             main_classes=capture_main(),
-            checkpoint_dir=str(self._layout.root) if self._layout is not None else None,
+            layout=start.layout,
             listen_tcp=not is_local(str(context.master)),
             log_level=python_log_level(configuration.get(LOG_LEVEL)),
             health_seconds=configuration.get(SLOT_HEALTH) / 1000,
@@ -181,9 +172,9 @@ class _Job:
         engine = SparkEngine(context, self._plan, self._launch)
         coordinator = self._coordinator = Coordinator(
             self._plan,
-            self._job_id,
+            start.job_id,
             engine,
-            self._layout,
+            start.store,
             restart_policy({option.key: configuration.get(option) for option in OPTIONS}),
             EpochSizer(
                 configuration.get(EPOCH_DURATION),
@@ -192,19 +183,34 @@ class _Job:
             ),
             configuration.get(CHECKPOINTS_RETAINED),
             self._checkpoint_settings(),
+            progress,
         )
         try:
             self._resume(coordinator)
             coordinator.clean_up()
             self.client.running(coordinator)
+            if rescaled is not None:
+                rescaled.goes_on()
             if not coordinator.finished:
-                self._drive(coordinator)
+                with contextlib.suppress(StoppedWithSavepoint):
+                    self._drive(coordinator)
                 coordinator.clean_up()
         finally:
             engine.close()
-        first, last = coordinator.first_epoch_started, coordinator.last_commit
-        runtime_ms = int((last - first) * 1000) if first is not None and last is not None else 0
-        return JobExecutionResult(JobID(self._job_id), runtime_ms, coordinator.progress.accumulators())
+        return coordinator
+
+    def _take_plan(self, asked: RescaleAsked) -> None:
+        """Go on with the plan that was asked for, from the checkpoint that was just made."""
+        assert self._coordinator is not None and asked.request.plan is not None
+        manifest = self._coordinator.checkpoints.durable
+        assert manifest is not None
+        self._plan = asked.request.plan
+        self._start.savepoint = None
+        self._start.decision = Resume(
+            manifest, Epoch(manifest.epoch + 1), manifest.incarnation + 1, manifest.committables, reshaped=True
+        )
+        self._end_slots()
+        self._coordinator.close()
 
     def _checkpoint_settings(self) -> CheckpointSettings:
         configuration = self._configuration
@@ -218,50 +224,80 @@ class _Job:
         )
 
     def _resume(self, coordinator: Coordinator) -> None:
-        decision = self._decision
+        start = self._start
+        decision = start.decision
         if isinstance(decision, AlreadyFinished):
             log.warning(
                 "job '%s' finished in an earlier run (epoch %d in %s); nothing to do. Use a fresh "
                 "execution.checkpointing.dir to run it again",
-                self._plan.name, decision.manifest.epoch, self._layout.root if self._layout else "",
+                self._plan.name, decision.manifest.epoch, start.layout.root if start.layout else "",
             )  # fmt: skip
-            coordinator.resume(decision.manifest, decision.manifest.incarnation + 1)
+            coordinator.resume(decision.manifest, decision.manifest.incarnation + 1, decision.recommit)
         elif isinstance(decision, Resume):
+            if decision.dropped:
+                log.warning("state of %s is left behind, as was allowed", ", ".join(decision.dropped))
             log.info("job '%s' resumes after epoch %d", self._plan.name, decision.manifest.epoch)
-            coordinator.resume(decision.manifest, decision.incarnation)
+            restores = start.restores(self._plan)
+            coordinator.resume(decision.manifest, decision.incarnation, decision.recommit, restores)
+            if decision.dispose_savepoint:
+                assert decision.savepoint is not None
+                coordinator.checkpoints.on_durable.append(_dispose_once(decision.savepoint.path))
 
     def _drive(self, coordinator: Coordinator) -> None:
         epoch_ms = self._configuration.get(EPOCH_DURATION)
         if any(source.streaming for source in coordinator.dataframes):
             from headwater.runtime.spark.streaming import StreamingQueryDriver
 
-            StreamingQueryDriver(coordinator, ticks=self._plan.needs_ticks).run(self._layout, epoch_ms)
+            StreamingQueryDriver(coordinator, ticks=self._plan.needs_ticks).run(self._start.layout, epoch_ms)
         else:
             run_epochs(coordinator, epoch_ms, ticks=self._plan.needs_ticks)
 
+    def _end_slots(self) -> None:
+        """Tell all slots of the plan under way that they are not needed any more."""
+        assert self._launch is not None and self._coordinator is not None
+        # Slots of attempts that failed are not in the coordinator's book.
+        slots = {slot.path: slot for slot in slots_on_this_host(self._launch.run_id)}
+        slots |= {slot.path: slot for slot in self._coordinator.slots()}
+        for address in slots.values():
+            shut_down(address, self._launch.secret)
+        shutil.rmtree(socket_directory(self._launch.run_id), ignore_errors=True)
+
     def _clean_up(self, error: BaseException | None) -> None:
         if self._coordinator is not None:
-            if self._launch is not None:
-                # Slots of attempts that failed are not in the coordinator's book.
-                slots = {slot.path: slot for slot in slots_on_this_host(self._launch.run_id)}
-                slots |= {slot.path: slot for slot in self._coordinator.slots()}
-                for address in slots.values():
-                    shut_down(address, self._launch.secret)
-                shutil.rmtree(socket_directory(self._launch.run_id), ignore_errors=True)
+            self._end_slots()
             try:
                 self._coordinator.close()
             except Exception:
                 log.warning("closing the sinks failed", exc_info=True)
-        if self._lock is not None:
-            self._lock.release()
-        if self._temporary is not None and (error is None or isinstance(error, JobCancelledError)):
-            shutil.rmtree(self._temporary, ignore_errors=True)
+        self._start.release()
+        over = error is None or isinstance(error, JobCancelledError)
+        if self._start.temporary is not None and over:
+            shutil.rmtree(self._start.temporary, ignore_errors=True)
+        elif isinstance(error, JobCancelledError) and self._start.layout is not None and not self._retains():
+            delete_checkpoints(self._start.layout)
+
+    def _retains(self) -> bool:
+        return self._configuration.get(CHECKPOINT_RETENTION) == "RETAIN_ON_CANCELLATION"
 
     def stop(self) -> None:
         """At the end of the process: do not leave slots behind."""
         if self._coordinator is not None:
             self._coordinator.cancel()
             self._thread.join(timeout=10)
+
+
+def _dispose_once(path: str) -> Callable[[Manifest], None]:
+    """A claimed savepoint goes when the job has a checkpoint of its own."""
+    left = [path]
+
+    def dispose(_: Manifest) -> None:
+        if left:
+            try:
+                dispose_savepoint(left.pop())
+            except HeadwaterError as error:
+                log.warning("the claimed savepoint could not be deleted: %s", error)
+
+    return dispose
 
 
 _running: list[_Job] = []

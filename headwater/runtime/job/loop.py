@@ -26,6 +26,7 @@ def _run_until_finished(coordinator: Coordinator, epoch_ms: int, *, ticks: bool)
     while not coordinator.finished:
         if coordinator.cancelled:
             raise JobCancelledError("the job was cancelled")
+        coordinator.serve_requests()
         now_ms = coordinator.stamp()
         for source in coordinator.split_sources:
             source.discover(now_ms)

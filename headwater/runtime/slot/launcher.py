@@ -13,6 +13,7 @@ import sys
 import tempfile
 from dataclasses import dataclass
 
+from headwater.checkpoint.paths import CheckpointLayout
 from headwater.runtime.slot.process import SlotConfig
 from headwater.runtime.slot.protocol import ConnectionLostError, SlotAddress
 
@@ -30,7 +31,7 @@ class SlotLaunch:
     secret: bytes
     plan: bytes
     main_classes: bytes
-    checkpoint_dir: str | None
+    layout: CheckpointLayout | None
     listen_tcp: bool
     log_level: str = "WARNING"
     health_seconds: float = 10.0
@@ -52,7 +53,7 @@ def launch_slot(launch: SlotLaunch, stage: int, partition: int, host: str) -> Sl
         job_id=launch.job_id,
         plan=launch.plan,
         main_classes=launch.main_classes,
-        checkpoint_dir=launch.checkpoint_dir,
+        layout=launch.layout,
         watch_pid=find_jvm(),
         log_level=launch.log_level,
     )

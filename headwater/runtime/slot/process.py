@@ -54,7 +54,7 @@ class SlotConfig:
     job_id: str
     plan: bytes
     main_classes: bytes
-    checkpoint_dir: str | None
+    layout: CheckpointLayout | None
     watch_pid: int
     log_level: str = "WARNING"
 
@@ -258,8 +258,7 @@ def main() -> None:
         server = SlotServer(config)
         install_main(config.main_classes)
         plan: JobPlan = pickle.loads(config.plan)
-        layout = CheckpointLayout(config.checkpoint_dir) if config.checkpoint_dir else None
-        slot = Slot(plan, config.job_id, server.address, layout)
+        slot = Slot(plan, config.job_id, server.address, config.layout)
     except Exception:
         os.write(ready, pickle.dumps(traceback.format_exc()))
         raise SystemExit(1) from None

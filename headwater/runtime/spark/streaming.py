@@ -87,6 +87,7 @@ class StreamingQueryDriver:
         try:
             if coordinator.cancelled:
                 raise JobCancelledError("the job was cancelled")
+            coordinator.serve_requests()
             if batch_id <= coordinator.spark.get("batch_id", -1):
                 return  # its manifest exists: the crash came before Spark noted the batch as done
             frames = self._split(batch)

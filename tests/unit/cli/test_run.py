@@ -64,7 +64,7 @@ class Refusing:
         self.error = error
         self.configurations: list[Configuration] = []
 
-    def launch(self, plan: JobPlan, configuration: Configuration) -> Any:
+    def launch(self, plan: JobPlan, configuration: Configuration, replan: Any = None) -> Any:
         self.configurations.append(configuration)
         raise self.error
 

@@ -67,7 +67,9 @@ def test_a_missing_module_is_explained(module: str, answer: str) -> None:
 
 
 def test_a_missing_name_is_explained() -> None:
-    with pytest.raises(ImportError, match=r"does not have pyflink\.datastream\.connectors\.file_system\.StreamingFileSink"):
+    with pytest.raises(
+        ImportError, match=r"does not have pyflink\.datastream\.connectors\.file_system\.StreamingFileSink"
+    ):
         exec("from pyflink.datastream.connectors.file_system import StreamingFileSink", {})
     with pytest.raises(ImportError, match="cannot import name 'NoSuchThing'"):
         exec("from pyflink.datastream import NoSuchThing", {})

@@ -50,7 +50,7 @@ class RecordingExecutor:
         self.jobs: list[RecordedJob] = []
         self.on_launch = on_launch
 
-    def launch(self, plan: JobPlan, configuration: Configuration) -> JobClient:
+    def launch(self, plan: JobPlan, configuration: Configuration, replan: Any = None) -> JobClient:
         self.launched.append((plan, configuration))
         job = RecordedJob()
         self.jobs.append(job)

@@ -34,7 +34,7 @@ class SpanningJob(Job):
         plan = self.plan()
         self.engine = InProcessEngine(plan, self.layout)
         self.coordinator = Coordinator(
-            plan, "job", self.engine, self.layout, FixedDelay(attempts=3, delay_ms=0),
+            plan, "job", self.engine, self.store, FixedDelay(attempts=3, delay_ms=0),
             EpochSizer(10_000, EPOCH_RECORDS, EPOCH_RECORDS), retained=2, settings=self.settings,
         )  # fmt: skip
         schedule = self.coordinator.checkpoints.schedule

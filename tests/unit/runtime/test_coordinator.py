@@ -76,7 +76,7 @@ class Job:
             plan,
             "job",
             self.engine,
-            self.layout,
+            self.store if self.layout is not None else None,
             policy or FixedDelay(attempts=3, delay_ms=0),
             EpochSizer(10_000, EPOCH_RECORDS, EPOCH_RECORDS),
             retained=2,

@@ -10,6 +10,7 @@ import pytest
 from headwater.checkpoint.epoch_sizing import EpochSizer
 from headwater.checkpoint.paths import CheckpointLayout
 from headwater.checkpoint.restart_policy import FixedDelay
+from headwater.checkpoint.store import ManifestStore
 from headwater.datastream import (
     DataStream,
     KeyedProcessFunction,
@@ -63,7 +64,13 @@ def run(tmp_path: Path, fault: Any = None, moment: str = "before") -> Coordinato
     if fault is not None:
         setattr(engine, moment, lambda header: fault(engine, header))
     coordinator = Coordinator(
-        plan, "job", engine, layout, FixedDelay(attempts=3, delay_ms=0), EpochSizer(10_000, 10, 10), retained=2
+        plan,
+        "job",
+        engine,
+        ManifestStore(layout),
+        FixedDelay(attempts=3, delay_ms=0),
+        EpochSizer(10_000, 10, 10),
+        retained=2,
     )
     run_epochs(coordinator, 10_000, ticks=False)
     return coordinator

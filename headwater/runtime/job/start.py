@@ -1,0 +1,165 @@
+"""Where a job starts: its directory, the lock on it, and what it goes on from. Everything before Spark."""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from headwater.checkpoint.directory_lock import DirectoryLock
+from headwater.checkpoint.job_identity import job_id_of
+from headwater.checkpoint.paths import CheckpointLayout
+from headwater.checkpoint.protocol import (
+    ClaimMode,
+    GivenSavepoint,
+    Refuse,
+    RequestedJob,
+    Resume,
+    Start,
+    StartDecision,
+    decide_start,
+)
+from headwater.checkpoint.rescale import OperatorShape, PartitionRestore, plan_restore
+from headwater.checkpoint.savepoint import Savepoint, open_savepoint
+from headwater.checkpoint.storage import StorageSpec, is_remote
+from headwater.checkpoint.store import ManifestStore
+from headwater.common.config_option import ConfigOption
+from headwater.common.config_options import (
+    CHECKPOINT_DIRECTORY,
+    CHECKPOINTING_ENABLED,
+    IGNORE_UNCLAIMED_STATE,
+    LOCAL_COPIES,
+    RECOVERY_CLAIM_MODE,
+    RECOVERY_PATH,
+    STATE_DIRECTORY,
+    STORAGE_OPTIONS,
+    UID_MAPPING,
+)
+from headwater.common.configuration import Configuration
+from headwater.common.errors import CheckpointError
+from headwater.graph.plan import JobPlan
+from headwater.runtime.job.checkpoints import Place
+from headwater.runtime.job.fingerprint import plan_fingerprint, stateful_operators
+
+
+@dataclass
+class JobStart:
+    """What was decided. `release` it at the end."""
+
+    job_id: str
+    store: ManifestStore | None = None
+    lock: DirectoryLock | None = None
+    decision: StartDecision = field(default_factory=Start)
+    savepoint: Savepoint | None = None
+    """What the decision starts from, if it is not the job's own checkpoint."""
+    directory: str | StorageSpec = ""
+    """What opens the job's own directory elsewhere."""
+    temporary: Path | None = None
+    """A directory of this run's own, to be removed when it is no longer needed."""
+
+    @property
+    def layout(self) -> CheckpointLayout | None:
+        return self.store.layout if self.store is not None else None
+
+    def restores(self, plan: JobPlan) -> dict[Place, PartitionRestore]:
+        """What the partitions begin with, if not with their own snapshots."""
+        decision = self.decision
+        if not isinstance(decision, Resume) or not decision.reshaped or self.layout is None:
+            return {}
+        directory = self.savepoint.directory if self.savepoint is not None else self.directory
+        return plan_restore(decision.manifest, operator_shapes(plan), directory, decision.renamed)
+
+    def release(self) -> None:
+        if self.lock is not None:
+            self.lock.release()
+
+
+def prepare_start(plan: JobPlan, configuration: Configuration) -> JobStart:
+    """Take the checkpoint directory and decide where to start. Raises what is wrong with either."""
+    proposed = uuid.uuid4().hex
+    if not configuration.get(CHECKPOINTING_ENABLED) or plan.batch_mode:
+        return JobStart(proposed)
+    where, temporary = _directory(configuration, proposed)
+    layout = CheckpointLayout(where)
+    lock = DirectoryLock(layout, plan.name)
+    lock.acquire()
+    try:
+        store = ManifestStore(layout)
+        job = _requested(plan, configuration)
+        opened = _given(configuration)
+        given = None if opened is None else _described(opened, configuration)
+        # First without taking over: a job that must not run here must not end the one that does.
+        _accepted(decide_start(store.latest(), job, given))
+        latest = store.take_over(plan.name)
+        decision = _accepted(decide_start(latest, job, given))
+        from_savepoint = isinstance(decision, Resume) and decision.savepoint is not None
+        if opened is not None and from_savepoint:
+            opened.copy_source_files(layout)
+        job_id = latest.job_id if latest is not None else job_id_of(layout, proposed)
+        directory = where if isinstance(where, StorageSpec) else str(where)
+        return JobStart(job_id, store, lock, decision, opened if from_savepoint else None, directory, temporary)
+    except BaseException:
+        lock.release()
+        raise
+
+
+def operator_shapes(plan: JobPlan) -> list[OperatorShape]:
+    """What a restore must know about the operators behind the first shuffle."""
+    return [
+        OperatorShape(operator.uid, stage.index, operator.parallelism, operator.needs_slot)
+        for stage in plan.stages[1:]
+        for operator in stage.operators
+    ]
+
+
+def _directory(configuration: Configuration, job_id: str) -> tuple[StorageSpec | Path, Path | None]:
+    """The directory that was asked for, or one of its own for this run, removed when the job has finished."""
+    given = configuration.get(CHECKPOINT_DIRECTORY)
+    if not given:
+        temporary = Path(configuration.get(STATE_DIRECTORY)).expanduser() / "jobs" / job_id
+        return temporary, temporary
+    if not is_remote(given):
+        return Path(given.removeprefix("file://")).expanduser().absolute(), None
+    return StorageSpec(given, _pairs(configuration, STORAGE_OPTIONS), configuration.get(LOCAL_COPIES)), None
+
+
+def _given(configuration: Configuration) -> Savepoint | None:
+    path = configuration.get(RECOVERY_PATH)
+    if not path:
+        return None
+    options = _pairs(configuration, STORAGE_OPTIONS)
+    return open_savepoint(StorageSpec(path, options) if is_remote(path) else path)
+
+
+def _described(savepoint: Savepoint, configuration: Configuration) -> GivenSavepoint:
+    return GivenSavepoint(
+        path=savepoint.path,
+        manifest=savepoint.manifest,
+        is_savepoint=savepoint.is_savepoint,
+        output_committed=savepoint.output_committed,
+        claim_mode=ClaimMode[configuration.get(RECOVERY_CLAIM_MODE)],
+    )
+
+
+def _requested(plan: JobPlan, configuration: Configuration) -> RequestedJob:
+    sinks = [operator.uid for stage in plan.stages for operator in stage.operators if operator.sink is not None]
+    return RequestedJob(
+        job_name=plan.name,
+        plan_fingerprint=plan_fingerprint(plan),
+        max_parallelism=plan.max_parallelism,
+        operators=stateful_operators(plan),
+        sources=frozenset(source.uid for source in plan.sources),
+        sinks=frozenset(sinks),
+        allow_non_restored_state=configuration.get(IGNORE_UNCLAIMED_STATE),
+        uid_mapping=_pairs(configuration, UID_MAPPING),
+    )
+
+
+def _pairs(configuration: Configuration, option: ConfigOption[dict[str, str]]) -> dict[str, str]:
+    return configuration.get(option, {})
+
+
+def _accepted(decision: StartDecision) -> StartDecision:
+    if isinstance(decision, Refuse):
+        raise CheckpointError(decision.reason)
+    return decision
