@@ -6,6 +6,7 @@ opened for appending: the JVM, which prints what `print()` sinks are given, shar
 
 from __future__ import annotations
 
+import logging
 import os
 import runpy
 import sys
@@ -38,6 +39,7 @@ def with_parallelism_one() -> None:
 
 
 def main(programs: list[str]) -> None:
+    logging.disable()  # examples send PyFlink's own log to standard output
     with_parallelism_one()
     for program in programs:
         mark("begin", Path(program).stem)

@@ -2,7 +2,8 @@
 
 Makes `.bench/flink` (or takes the Python given with --python), lists PyFlink's names and signatures into
 `tests/parity/pyflink_api.txt`, its configuration keys into `headwater/common/flink_keys.txt`, runs the programs of
-`tests/parity/programs` and stores what they print, sorted, in `tests/parity/recorded`. Then `docs/pyflink.md` is made.
+`tests/parity/programs` and stores what they print, sorted, in `tests/parity/recorded`. The same for those of PyFlink's
+own examples that `tests/parity/flink_examples.py` names. Then `docs/pyflink.md` is made.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from benchmarks.harness.environments import FLINK  # noqa: E402
+from tests.parity.flink_examples import EXAMPLES, RECORDED_EXAMPLES  # noqa: E402
 
 PROGRAMS = ROOT / "tests" / "parity" / "programs"
 RECORDED = ROOT / "tests" / "parity" / "recorded"
@@ -34,16 +36,23 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("programs", nargs="*", help="names of programs; all if none is given")
     parser.add_argument("--python", type=Path, help="a Python that has PyFlink, instead of .bench/flink")
-    parser.add_argument("--only-programs", action="store_true", help="record programs, not names and keys")
+    parser.add_argument("--only-programs", action="store_true", help="record programs, not names, keys and examples")
+    parser.add_argument("--only-examples", action="store_true", help="record PyFlink's own examples, nothing else")
     chosen = parser.parse_args()
     if chosen.python is None:
         FLINK.ensure()
     python = chosen.python or FLINK.python
-    if not chosen.only_programs and not chosen.programs:
+    everything = not (chosen.only_programs or chosen.only_examples or chosen.programs)
+    failed: list[str] = []
+    if everything:
         record_names(python)
         record_keys(python)
-    paths = [PROGRAMS / f"{name}.py" for name in chosen.programs] or sorted(PROGRAMS.glob("*.py"))
-    failed = record_programs(python, paths)
+    if not chosen.only_examples:
+        paths = [PROGRAMS / f"{name}.py" for name in chosen.programs] or sorted(PROGRAMS.glob("*.py"))
+        failed += record_programs(python, paths, RECORDED)
+    if everything or chosen.only_examples:
+        examples = package_of(python) / "examples" / "datastream"
+        failed += record_programs(python, [examples / f"{name}.py" for name in EXAMPLES], RECORDED_EXAMPLES)
     for name in failed:
         print(f"not recorded: {name}", file=sys.stderr)
     subprocess.run([sys.executable, str(ROOT / "scripts" / "parity_table.py")], check=True)
@@ -58,8 +67,7 @@ def record_names(python: Path) -> None:
 
 def record_keys(python: Path) -> None:
     """The keys are constants of Java classes in PyFlink's jars; Java itself reads them."""
-    home = "import os, pyflink; print(os.path.dirname(pyflink.__file__))"
-    package = Path(subprocess.run([python, "-c", home], check=True, capture_output=True, text=True).stdout.strip())
+    package = package_of(python)
     jars = os.pathsep.join(str(jar) for folder in ("lib", "opt") for jar in sorted((package / folder).glob("*.jar")))
     script = ROOT / "scripts" / "ParityFlinkKeys.java"
     keys = subprocess.run(["java", "-cp", jars, script], check=True, stdout=subprocess.PIPE, text=True).stdout
@@ -67,16 +75,21 @@ def record_keys(python: Path) -> None:
     print(f"{KEYS.relative_to(ROOT)}: {len(keys.splitlines())} keys")
 
 
-def record_programs(python: Path, paths: list[Path]) -> list[str]:
+def package_of(python: Path) -> Path:
+    home = "import os, pyflink; print(os.path.dirname(pyflink.__file__))"
+    return Path(subprocess.run([python, "-c", home], check=True, capture_output=True, text=True).stdout.strip())
+
+
+def record_programs(python: Path, paths: list[Path], folder: Path) -> list[str]:
     """Run the programs and store what they print. A program that hangs is given up; returns what was not recorded."""
-    RECORDED.mkdir(exist_ok=True)
+    folder.mkdir(exist_ok=True)
     remaining = list(paths)
     failed: list[str] = []
     while remaining:
         outputs, stuck = run_worker(python, remaining)
         for name, (status, lines) in outputs.items():
             if status == "done":
-                (RECORDED / f"{name}.txt").write_text("".join(f"{line}\n" for line in sorted(lines)), encoding="utf-8")
+                (folder / f"{name}.txt").write_text("".join(f"{line}\n" for line in sorted(lines)), encoding="utf-8")
             else:
                 failed.append(name)
         done = set(outputs) | {stuck}

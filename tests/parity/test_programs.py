@@ -52,12 +52,11 @@ def mapped(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     set_session_defaults(Configuration())
 
 
-def output_of(name: str, parallelism: int, checkpoints: Path) -> Counter[str]:
-    path = HERE / "programs" / f"{name}.py"
+def printed_by(path: Path, parallelism: int, **more: str) -> Counter[str]:
     settings = {
         "parallelism.default": parallelism,
         "headwater.master": "local[2]",
-        "execution.checkpointing.dir": str(checkpoints),
+        **more,
     }
     set_session_defaults(Configuration.from_dict(settings))
     printed, complaints = io.StringIO(), io.StringIO()
@@ -67,8 +66,17 @@ def output_of(name: str, parallelism: int, checkpoints: Path) -> Counter[str]:
     return Counter(PARTITION_PREFIX.sub("", line) for line in printed.getvalue().splitlines())
 
 
+def output_of(name: str, parallelism: int, checkpoints: Path) -> Counter[str]:
+    more = {"execution.checkpointing.dir": str(checkpoints)}
+    return printed_by(HERE / "programs" / f"{name}.py", parallelism, **more)
+
+
+def as_lines(path: Path) -> Counter[str]:
+    return Counter(path.read_text(encoding="utf-8").splitlines())
+
+
 def recorded(name: str) -> Counter[str]:
-    return Counter((RECORDED / f"{name}.txt").read_text(encoding="utf-8").splitlines())
+    return as_lines(RECORDED / f"{name}.txt")
 
 
 def cases(names: list[str]) -> list[Any]:
