@@ -102,7 +102,7 @@ def _tumbling(name: str, title: str, keys: int) -> Case:
     flink: dict[str, str | int | float] = {
         "keys": keys,
         "parallelism": PARALLELISM,
-        "records": 20_000 if many else 60_000,
+        "records": 10_000 if many else 20_000,
     }
     return Case(
         name,
