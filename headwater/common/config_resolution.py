@@ -19,7 +19,6 @@ from headwater.common.job_options import (
     MAX_PARALLELISM,
     OPTIONS,
     PARALLELISM,
-    STATE_BACKEND,
 )
 
 SPARK_PREFIX = "spark."
@@ -60,7 +59,7 @@ def validate(configuration: Configuration) -> None:
         if option is None:
             _warn_unknown(key)
         else:
-            _warn_other_backend(option.parse(raw), option)
+            option.parse(raw)
     _check_together(configuration)
 
 
@@ -125,12 +124,6 @@ def _check_together(configuration: Configuration) -> None:
 def forget_warnings() -> None:
     """Say everything again. For tests."""
     _warned.clear()
-
-
-def _warn_other_backend(value: object, option: ConfigOption[object]) -> None:
-    if option.key == STATE_BACKEND.key and value != STATE_BACKEND.default and option.key not in _warned:
-        _warned.add(option.key)
-        warn_user(f"{option.key}={value}: state is kept in memory; there is no other backend yet", stacklevel=2)
 
 
 def _warn_unknown(key: str) -> None:

@@ -1,7 +1,8 @@
 """Bytes of a section: pickle with errors that name the owner, and the place inside the value.
 
 A payload is the pickle (protocol 5) of `(FORMAT, layout, entries)`; the shape of `entries` belongs to the store that
-wrote them. Entries are parallel lists, not pairs: that is a third faster to pickle and to read.
+wrote them. Entries are parallel lists, not pairs: that is a third faster to pickle and to read. For the same reason a
+list of plain tuples of one width, which is what states most often hold, is stored as its columns.
 
 If dataclasses or NamedTuples are among the values, their schemas follow the pickle: ::
 
@@ -29,6 +30,9 @@ from headwater.state.schema import ClassNotes, ClassSchema, decode_schemas, enco
 FORMAT = 1
 PROTOCOL = 5
 
+_COLUMNS: Final = "columns"
+_WORTH_PACKING: Final = 8
+
 _FOOT: Final = struct.Struct("<I4s")
 _MAGIC: Final = b"HWS1"
 
@@ -44,7 +48,7 @@ class Decoded(NamedTuple):
 
 def encode(layout: tuple[Any, ...], entries: tuple[Any, ...], uid: str, name: str) -> bytes:
     """The payload of one section. `SerializationError` names what cannot be pickled."""
-    content = (FORMAT, layout, entries)
+    content = (FORMAT, layout, tuple(map(_packed, entries)))
     notes = ClassNotes()
     stream = io.BytesIO()
     try:
@@ -95,7 +99,22 @@ def decode_evolved(payload: bytes, uid: str, name: str) -> Decoded:
             f"state '{name}' of operator '{uid}' has format {found!r}, expected {FORMAT}; "
             f"it was written by another version of headwater"
         )
-    return Decoded(content[1], content[2], changes)
+    return Decoded(content[1], tuple(map(_unpacked, content[2])), changes)
+
+
+def _packed(column: Any) -> Any:
+    """A list of equally long tuples as `(_COLUMNS, [first elements], ...)`; anything else as it is."""
+    if column.__class__ is not list or len(column) < _WORTH_PACKING or set(map(type, column)) != {tuple}:
+        return column
+    if len(set(map(len, column))) != 1 or not column[0]:
+        return column
+    return (_COLUMNS, *map(list, zip(*column, strict=True)))
+
+
+def _unpacked(column: Any) -> Any:
+    if column.__class__ is not tuple:
+        return column
+    return list(zip(*column[1:], strict=True))
 
 
 def _load(payload: bytes, changes: tuple[ClassChange, ...]) -> tuple[Any, tuple[ClassChange, ...]]:
@@ -140,7 +159,7 @@ def _dump_by_value(content: tuple[Any, ...], stream: io.BytesIO, notes: ClassNot
     try:
         _ByValuePickler(stream, notes).dump(content)
     except Exception as error:
-        entries = content[2]
+        entries = tuple(map(_unpacked, content[2]))
         place, culprit, reason = _find_culprit(entries) or ("", entries, error)
         raise SerializationError(
             f"state '{name}' of operator '{uid}' holds a value that cannot be pickled: "

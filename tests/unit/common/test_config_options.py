@@ -126,12 +126,11 @@ def test_a_key_is_spoken_of_once() -> None:
         validate(configuration)
 
 
-def test_a_state_backend_that_is_not_there_is_a_warning() -> None:
-    with pytest.warns(UserWarning, match=r"state\.backend\.type=rocksdb: state is kept in memory"):
-        validate(Configuration().set_string("state.backend", "ROCKSDB"))
+@pytest.mark.parametrize("name", ["hashmap", "heap", "rocksdb", "ROCKSDB"])
+def test_state_backends_by_name(name: str) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        validate(Configuration().set_string("state.backend.type", "hashmap"))
+        validate(Configuration().set_string("state.backend.type", name))
 
 
 def test_keys_of_flink_that_spark_has_under_another_name() -> None:
