@@ -83,7 +83,12 @@ class Database:
         while valid():
             yield key(), value()
             step()
-        entries.status()  # raises if it was not the end but a damaged file that stopped it
+        try:
+            entries.status()
+        except Exception as error:  # not the end stopped it
+            raise StateError(
+                f"the RocksDB database in {self.path} cannot be read ({error}); restore an intact checkpoint"
+            ) from error
 
     def write(self, changes: Iterable[tuple[bytes, bytes | None]]) -> None:
         """Apply `changes` in their order. Not atomic: who reads in another thread keeps a lock."""
