@@ -10,7 +10,7 @@ import logging
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Executor, Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from dataclasses import dataclass, field
 
@@ -24,6 +24,7 @@ from headwater.checkpoint.snapshot_file import SnapshotRef
 from headwater.checkpoint.store import ManifestStore
 from headwater.common.errors import CheckpointError, FencedError
 from headwater.runtime import fault
+from headwater.runtime.background import THREADS, Background
 from headwater.runtime.job.checkpoint_stats import CheckpointStats, PartStats
 from headwater.runtime.job.committers import SinkCommitters
 from headwater.runtime.job.requests import SavepointRequest
@@ -75,12 +76,14 @@ class Checkpoints:
         committers: SinkCommitters,
         schedule: CheckpointSchedule,
         retained: int,
+        background: Background = THREADS,
     ) -> None:
         self._store = store
         self._committers = committers
         self.schedule = schedule
         self._retained = retained
-        self._executor: ThreadPoolExecutor | None = None
+        self._background = background
+        self._executor: Executor | None = None
         self.chains: dict[Place, list[SnapshotRef]] = {}
         """The snapshots of the last durable checkpoint."""
         self._fulls: dict[Place, SnapshotRef] = {}
@@ -218,7 +221,7 @@ class Checkpoints:
 
     def _submit(self, manifest: Manifest, victims: Mapping[str, int], protected: Iterable[str]) -> Future[None]:
         if self._executor is None:
-            self._executor = ThreadPoolExecutor(max_workers=1, thread_name_prefix="checkpoint")
+            self._executor = self._background.queue("checkpoint")
         return self._executor.submit(self._complete, manifest, victims, set(protected))
 
     def _copy_later(self, manifest: Manifest, request: SavepointRequest) -> None:

@@ -26,6 +26,7 @@ from headwater.checkpoint.store import ManifestStore
 from headwater.common.errors import HeadwaterError, JobFailedError
 from headwater.common.ids import MAX_WATERMARK, MIN_WATERMARK
 from headwater.graph.plan import JobPlan
+from headwater.runtime.background import THREADS, Background
 from headwater.runtime.engine import Engine, EpochAttemptError, EpochHeader
 from headwater.runtime.job.acks import SourceAck, SplitAck, StageAck
 from headwater.runtime.job.checkpoints import CheckpointFailuresError, Checkpoints, Cut, Place
@@ -79,6 +80,7 @@ class Coordinator:
         retained: int,
         settings: CheckpointSettings | None = None,
         progress: JobProgress | None = None,
+        background: Background = THREADS,
     ) -> None:
         self.plan = plan
         self.job_id = job_id
@@ -100,7 +102,9 @@ class Coordinator:
         self._requests: deque[Request] = deque()
         settings = settings or CheckpointSettings()
         self._eager = self._committers.eager if settings.interval_ms > 0 else set()
-        self.checkpoints = Checkpoints(self._store, self._committers, CheckpointSchedule(settings), retained)
+        self.checkpoints = Checkpoints(
+            self._store, self._committers, CheckpointSchedule(settings), retained, background
+        )
         self._worker_pids: list[int] = []
         self.split_sources = [
             SplitSourceProgress(spec, layout) for spec in plan.sources if not hasattr(spec.source, "dataframe")

@@ -27,6 +27,7 @@ from headwater.graph.plan import JobPlan
 from headwater.runtime import fault
 from headwater.runtime.chunk import decode_records
 from headwater.runtime.main_module import install_main
+from headwater.runtime.slot.fence import AttemptFence
 from headwater.runtime.slot.protocol import (
     BeginEpoch,
     ConnectionLostError,
@@ -73,7 +74,7 @@ class SlotServer:
         self._config = config
         self._epochs: queue.SimpleQueue[_Epoch | None] = queue.SimpleQueue()
         self._lock = threading.Lock()
-        self._newest = (0, 0, 0)
+        self._fence = AttemptFence()
         self._current: socket.socket | None = None
         self._listeners = [self._listen_unix(config.address.path)]
         port = 0
@@ -121,7 +122,7 @@ class SlotServer:
             receiver = Receiver(sock)
             kind, body = receiver.receive()
             if kind is Message.PING:
-                send(sock, Message.PONG, pickle.dumps({"pid": os.getpid(), "newest": self._newest}))
+                send(sock, Message.PONG, pickle.dumps({"pid": os.getpid(), "newest": self._fence.newest}))
                 sock.close()
             elif kind is Message.SHUTDOWN:
                 self._epochs.put(None)
@@ -135,15 +136,14 @@ class SlotServer:
             sock.close()
 
     def _take(self, epoch: _Epoch) -> None:
-        order = epoch.begin.attempt.order()
+        attempt = epoch.begin.attempt
         with self._lock:
-            if order <= self._newest:
-                failure = SlotFailure(f"attempt {epoch.begin.attempt.id} is fenced: {self._newest} was seen")
+            if not self._fence.admits(attempt):
+                failure = SlotFailure(f"attempt {attempt.id} is fenced: {self._fence.newest} was seen")
                 with contextlib.suppress(ConnectionLostError):
                     send(epoch.sock, Message.FAILED, pickle.dumps(failure))
                 epoch.sock.close()
                 return
-            self._newest = order
             if self._current is not None:
                 with contextlib.suppress(OSError):
                     self._current.shutdown(socket.SHUT_RDWR)
@@ -155,7 +155,7 @@ class SlotServer:
         """Run epochs until told to shut down."""
         while (epoch := self._epochs.get()) is not None:
             with self._lock:
-                if epoch.begin.attempt.order() != self._newest:
+                if not self._fence.is_newest(epoch.begin.attempt):
                     epoch.sock.close()
                     continue
                 self._current = epoch.sock

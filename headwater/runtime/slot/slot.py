@@ -18,6 +18,7 @@ from headwater.checkpoint.restore_reader import restored_sections
 from headwater.checkpoint.snapshot_file import SnapshotRef, read_sections, write_snapshot
 from headwater.common.errors import CheckpointError, HeadwaterError
 from headwater.graph.plan import JobPlan
+from headwater.runtime.background import THREADS, Background
 from headwater.runtime.edges import Emit
 from headwater.runtime.slot.full_snapshot import FullSnapshotChild, full_snapshot_is_due
 from headwater.runtime.slot.protocol import Attempt, Base, BeginEpoch, SlotAck, SlotAddress
@@ -39,11 +40,19 @@ class StateLostError(HeadwaterError):
 class Slot:
     """Owns one partition of a stateful stage."""
 
-    def __init__(self, plan: JobPlan, job_id: str, address: SlotAddress, layout: CheckpointLayout | None) -> None:
+    def __init__(
+        self,
+        plan: JobPlan,
+        job_id: str,
+        address: SlotAddress,
+        layout: CheckpointLayout | None,
+        background: Background = THREADS,
+    ) -> None:
         self._plan = plan
         self._job_id = job_id
         self._address = address
         self._layout = layout
+        self._background = background
         self._runner: StageRunner | None = None
         self._emit: Emit | None = None
         self._full: FullSnapshotChild | None = None
@@ -232,7 +241,8 @@ class Slot:
         attempt, whole = begin.attempt, begin.restore is not None
         sections = self._checkpoint_sections(whole=whole)
         if not sections and not whole:
-            return Upload(attempt.id, None, whole=False, sync_ms=(time.perf_counter() - started) * 1000)
+            sync_ms = (time.perf_counter() - started) * 1000
+            return Upload(attempt.id, None, self._background, whole=False, sync_ms=sync_ms)
         assert self._layout is not None
         kind: SnapshotKind = "full" if whole else "delta"
         path = self._layout.new_snapshot(self._address.stage, self._address.partition, attempt.epoch, attempt.id, kind)
@@ -240,6 +250,7 @@ class Slot:
         return Upload(
             attempt.id,
             lambda: write_snapshot(path, header, sections),
+            self._background,
             whole=whole,
             sync_ms=(time.perf_counter() - started) * 1000,
         )

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as FutureTimeoutError
 
 from headwater.checkpoint.snapshot_file import SnapshotRef
+from headwater.runtime.background import Background
 from headwater.runtime.slot.protocol import SnapshotPart
 
 GRACE_SECONDS = 0.1
@@ -17,33 +19,39 @@ output that need not wait for another epoch is seen earlier."""
 class Upload:
     """One part on its way. What it writes was encoded before: later epochs do not show in it."""
 
-    def __init__(self, token: str, write: Callable[[], SnapshotRef] | None, *, whole: bool, sync_ms: float) -> None:
+    def __init__(
+        self,
+        token: str,
+        write: Callable[[], SnapshotRef] | None,
+        background: Background,
+        *,
+        whole: bool,
+        sync_ms: float,
+    ) -> None:
         self.token = token
-        self._write = write
         self._whole = whole
         self._sync_ms = sync_ms
-        self._part: SnapshotPart | None = None
-        self._thread: threading.Thread | None = None
+        self._part: Future[SnapshotPart]
         if write is None:
-            self._part = SnapshotPart(token, whole=whole, sync_ms=sync_ms)
+            self._part = Future()
+            self._part.set_result(SnapshotPart(token, whole=whole, sync_ms=sync_ms))
         else:
-            self._thread = threading.Thread(target=self._run, name=f"upload-{token}", daemon=True)
-            self._thread.start()
+            self._part = background.start(f"upload-{token}", lambda: self._run(write))
 
-    def _run(self) -> None:
+    def _run(self, write: Callable[[], SnapshotRef]) -> SnapshotPart:
         started = time.perf_counter()
         ref: SnapshotRef | None = None
         error: str | None = None
-        assert self._write is not None
         try:
-            ref = self._write()
+            ref = write()
         except Exception as problem:
             error = f"{type(problem).__name__}: {problem}"
         async_ms = (time.perf_counter() - started) * 1000
-        self._part = SnapshotPart(self.token, ref, error, self._whole, self._sync_ms, async_ms)
+        return SnapshotPart(self.token, ref, error, self._whole, self._sync_ms, async_ms)
 
     def result(self, timeout: float | None) -> SnapshotPart | None:
         """The part, or None if it is still on its way after `timeout` seconds (None: wait for it)."""
-        if self._thread is not None:
-            self._thread.join(timeout)
-        return self._part
+        try:
+            return self._part.result(timeout)
+        except FutureTimeoutError:
+            return None
