@@ -8,7 +8,8 @@ from collections.abc import Callable, Sequence
 from importlib import metadata
 
 from headwater import __version__
-from headwater.cli.usage import INTERRUPTED, USAGE_ERROR, UsageError, nearest
+from headwater.cli.usage import FAILURE, INTERRUPTED, USAGE_ERROR, UsageError, nearest
+from headwater.common.errors import HeadwaterError
 
 
 def _run(arguments: Sequence[str]) -> int:
@@ -29,6 +30,36 @@ def _demo(arguments: Sequence[str]) -> int:
     return demo(arguments)
 
 
+def _list(arguments: Sequence[str]) -> int:
+    from headwater.cli.list_jobs import list_jobs
+
+    return list_jobs(arguments)
+
+
+def _stop(arguments: Sequence[str]) -> int:
+    from headwater.cli.stop import stop
+
+    return stop(arguments)
+
+
+def _cancel(arguments: Sequence[str]) -> int:
+    from headwater.cli.stop import cancel
+
+    return cancel(arguments)
+
+
+def _rescale(arguments: Sequence[str]) -> int:
+    from headwater.cli.rescale import rescale
+
+    return rescale(arguments)
+
+
+def _checkpoints(arguments: Sequence[str]) -> int:
+    from headwater.cli.checkpoints import checkpoints
+
+    return checkpoints(arguments)
+
+
 def _savepoint(arguments: Sequence[str]) -> int:
     from headwater.cli.savepoint import savepoint
 
@@ -37,8 +68,13 @@ def _savepoint(arguments: Sequence[str]) -> int:
 
 VERBS: dict[str, tuple[Callable[[Sequence[str]], int], str]] = {
     "run": (_run, "run a program; its imports may say headwater or pyflink"),
+    "list": (_list, "the running jobs: epoch, rate, uptime, parallelism, checkpoint directory"),
+    "stop": (_stop, "end a running job with a savepoint"),
+    "cancel": (_cancel, "end a running job as it is; its checkpoints stay"),
+    "rescale": (_rescale, "another parallelism for a running job, between two epochs"),
+    "checkpoints": (_checkpoints, "how long a job's checkpoints take and how large they are; which are retained"),
+    "savepoint": (_savepoint, "trigger, list, inspect, dispose; compare one with a program before a start"),
     "config": (_config, "list the settings: key, type, default, environment variable, what it does"),
-    "savepoint": (_savepoint, "list, inspect and dispose of savepoints; compare one with a program before a start"),
     "demo": (_demo, "two million card payments, one slot killed half way, nothing lost"),
 }
 
@@ -51,6 +87,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except UsageError as error:
         print(error, file=sys.stderr)
         return USAGE_ERROR
+    except HeadwaterError as error:
+        print(f"headwater {given[0]}: {error}", file=sys.stderr)
+        return FAILURE
     except KeyboardInterrupt:
         return INTERRUPTED
 
@@ -73,14 +112,14 @@ def _dispatch(given: list[str]) -> int:
 
 
 def _help() -> str:
-    verbs = "\n".join(f"  {name:<9}  {text}" for name, (_, text) in VERBS.items())
+    verbs = "\n".join(f"  {name:<11}  {text}" for name, (_, text) in VERBS.items())
     return (
         "usage: headwater COMMAND ...\n\n"
         "Flink's stateful stream processing in Python, executed by Spark.\n\n"
         f"commands:\n{verbs}\n\n"
         "options:\n"
-        "  --version  the versions of headwater, Python and PySpark\n"
-        "  --help     this text; also after a command"
+        "  --version    the versions of headwater, Python and PySpark\n"
+        "  --help       this text; also after a command"
     )
 
 

@@ -7,6 +7,7 @@ import sys
 import traceback
 import warnings
 from collections.abc import Sequence
+from concurrent.futures import CancelledError
 from types import ModuleType
 
 from headwater.cli.run_arguments import RunArguments, parse_run_arguments
@@ -64,6 +65,9 @@ def run_program(path: str, source: bytes, arguments: Sequence[str]) -> int:
         return FAILURE
     except HeadwaterError as error:
         print(f"headwater: {_where(error, path)}{error}", file=sys.stderr)
+        return FAILURE
+    except CancelledError as error:
+        print(f"headwater: {error or 'the job was cancelled'}", file=sys.stderr)
         return FAILURE
     except ImportError as error:
         print(user_traceback(error).rstrip(), file=sys.stderr)  # the way through our finder explains nothing

@@ -6,10 +6,22 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from headwater.cli.usage import Parser, UsageError, nearest
-from headwater.common.config_options import CHECKPOINT_DIRECTORY, MASTER, PARALLELISM
+from headwater.common.config_options import (
+    CHECKPOINT_DIRECTORY,
+    IGNORE_UNCLAIMED_STATE,
+    MASTER,
+    PARALLELISM,
+    RECOVERY_CLAIM_MODE,
+    RECOVERY_PATH,
+)
 from headwater.common.configuration import Configuration
 
-_TAKES_A_VALUE = ("-p", "--parallelism", "-D", "--define", "-m", "--master", "-c", "--checkpoint-dir")
+_TAKES_A_VALUE = (
+    "-p", "--parallelism", "-D", "--define", "-m", "--master", "-c", "--checkpoint-dir", "-s", "--from-savepoint"
+)  # fmt: skip
+_STANDS_ALONE = ("-n", "--allow-non-restored-state", "--claim")
+_ONLY_BEFORE_THE_PROGRAM = ("-s", "-n")
+"""Too common as options of programs to be ours behind the program's name."""
 _HELP = ("-h", "--help")
 
 
@@ -35,22 +47,25 @@ def parse_run_arguments(given: Sequence[str]) -> RunArguments:
         raise UsageError("headwater run: no program given; see headwater run --help")
     program, *rest = rest
     if program.startswith("-") and program != "-":
-        hint = nearest(program, (*_TAKES_A_VALUE, *_HELP))
+        hint = nearest(program, (*_TAKES_A_VALUE, *_STANDS_ALONE, *_HELP))
         raise UsageError(f"headwater run: unknown option '{program}'{hint or '; see headwater run --help'}")
-    more, rest = _split_options(rest, allow_help=False)
+    more, rest = _split_options(rest, behind_program=True)
     if rest[:1] == ["--"]:
         rest = rest[1:]
     return RunArguments(program, rest, _settings([*ours, *more]))
 
 
-def _split_options(words: Sequence[str], *, allow_help: bool = True) -> tuple[list[str], list[str]]:
+def _split_options(words: Sequence[str], *, behind_program: bool = False) -> tuple[list[str], list[str]]:
     """The options at the beginning of `words`, and what comes after them."""
+    foreign = (*_HELP, *_ONLY_BEFORE_THE_PROGRAM) if behind_program else ()
     position = 0
     while position < len(words):
         word = words[position]
+        if word in foreign:
+            break
         if word in _TAKES_A_VALUE:
             position += 2
-        elif _has_its_value(word) or (allow_help and word in _HELP):
+        elif _has_its_value(word) or word in _STANDS_ALONE or word in _HELP:
             position += 1
         else:
             break
@@ -80,6 +95,12 @@ def _settings(words: list[str]) -> Configuration:
         settings.set_string(MASTER.key, chosen.master)
     if chosen.checkpoint_dir is not None:
         settings.set_string(CHECKPOINT_DIRECTORY.key, chosen.checkpoint_dir)
+    if chosen.from_savepoint is not None:
+        settings.set_string(RECOVERY_PATH.key, chosen.from_savepoint)
+    if chosen.claim:
+        settings.set_string(RECOVERY_CLAIM_MODE.key, "CLAIM")
+    if chosen.allow_non_restored_state:
+        settings.set_string(IGNORE_UNCLAIMED_STATE.key, "true")
     return settings
 
 
@@ -103,5 +124,23 @@ def _parser() -> Parser:
         "--checkpoint-dir",
         metavar="DIR",
         help=f"where checkpoints go; started again on it, the job resumes ({CHECKPOINT_DIRECTORY.key})",
+    )
+    parser.add_argument(
+        "-s",
+        "--from-savepoint",
+        metavar="PATH",
+        help="start from a savepoint, or from a checkpoint that a job retains (DIR or DIR@EPOCH); ignored once the "
+        f"job's own directory has a checkpoint. -s and -n stand before the program ({RECOVERY_PATH.key})",
+    )
+    parser.add_argument(
+        "--claim",
+        action="store_true",
+        help=f"delete the savepoint after the first own checkpoint ({RECOVERY_CLAIM_MODE.key}=CLAIM)",
+    )
+    parser.add_argument(
+        "-n",
+        "--allow-non-restored-state",
+        action="store_true",
+        help=f"drop state whose operator the program no longer has ({IGNORE_UNCLAIMED_STATE.key})",
     )
     return parser

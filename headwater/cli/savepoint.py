@@ -1,4 +1,4 @@
-"""`headwater savepoint`: look at savepoints, compare one with a program before it is started, throw one away."""
+"""`headwater savepoint`: make savepoints, look at them, compare one with a program, throw one away."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import contextlib
 import os
 import sys
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 
 from headwater.checkpoint.catalogue import catalogue
@@ -15,8 +14,12 @@ from headwater.checkpoint.history import retained_checkpoints
 from headwater.checkpoint.savepoint import MARKER, dispose_savepoint, open_savepoint, savepoint_info
 from headwater.cli.program_plan import plan_of_program
 from headwater.cli.run_arguments import parse_run_arguments
+from headwater.cli.running_jobs import add_job_arguments, find_job, run_directory
+from headwater.cli.stop import absolute
+from headwater.cli.table import print_table, utc
 from headwater.cli.usage import FAILURE, Parser, UsageError, nearest
 from headwater.common.errors import CheckpointError, HeadwaterError
+from headwater.runtime.job.control_client import ask
 from headwater.runtime.program_states import program_facts
 
 _HEADERS = {
@@ -81,7 +84,7 @@ def _inspect(arguments: Sequence[str]) -> int:
     kind = "savepoint" if opened.is_savepoint else "checkpoint"
     print(
         f"{kind} of job '{manifest.job_name}' ({manifest.job_id})\n"
-        f"epoch {manifest.epoch}, {_time(manifest.created_ms)} UTC, max parallelism {manifest.max_parallelism}, "
+        f"epoch {manifest.epoch}, {utc(manifest.created_ms)} UTC, max parallelism {manifest.max_parallelism}, "
         f"{len(manifest.partitions)} partitions, {len(manifest.sources)} sources\n"
     )
     rows = [
@@ -109,7 +112,7 @@ def _list(arguments: Sequence[str]) -> int:
                 str(each.path),
                 each.job_name,
                 str(each.epoch),
-                _time(each.created_ms) if not each.problem else "",
+                utc(each.created_ms) if not each.problem else "",
                 each.problem or f"{each.full_bytes:,}",
             )
             for each in retained_checkpoints(directory)
@@ -130,8 +133,20 @@ def _savepoints_in(directory: Path) -> list[tuple[str, ...]]:
         except CheckpointError as error:
             rows.append((str(each), "", "", "", str(error)))
         else:
-            rows.append((str(each), info.job_name, str(info.epoch), _time(info.created_ms), f"{info.bytes:,}"))
+            rows.append((str(each), info.job_name, str(info.epoch), utc(info.created_ms), f"{info.bytes:,}"))
     return rows
+
+
+def _trigger(arguments: Sequence[str]) -> int:
+    """Returns when the savepoint is there; the job has gone on meanwhile."""
+    parser = Parser(prog="headwater savepoint trigger", description=_TRIGGER)
+    add_job_arguments(parser)
+    parser.add_argument("directory", metavar="DIR", nargs="?", help="default: execution.checkpointing.savepoint-dir")
+    given = parser.parse_args(list(arguments))
+    directory = run_directory(given.state_dir)
+    card = find_job(directory, given.job)
+    print(ask(directory, card, "savepoint", directory=absolute(given.directory)))
+    return 0
 
 
 def _dispose(arguments: Sequence[str]) -> int:
@@ -147,20 +162,8 @@ def _parser(verb: str, description: str, argument: str) -> Parser:
     return parser
 
 
-def _time(milliseconds: int) -> str:
-    return datetime.fromtimestamp(milliseconds / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")
-
-
 def _print_table(verb: str, rows: Sequence[Sequence[str]]) -> None:
-    headers = _HEADERS[verb]
-    widths = [max(len(row[column]) for row in (headers, *rows)) for column in range(len(headers))]
-    numbers = {column for column, header in enumerate(headers) if header in ("ENTRIES", "BYTES", "EPOCH", "VERSION")}
-    for row in (headers, *rows):
-        cells = (
-            cell.rjust(widths[column]) if column in numbers else cell.ljust(widths[column])
-            for column, cell in enumerate(row)
-        )
-        print("  ".join(cells).rstrip())
+    print_table(_HEADERS[verb], rows, ("ENTRIES", "BYTES", "EPOCH", "VERSION"))
 
 
 _DIFF = (
@@ -170,11 +173,15 @@ _DIFF = (
 )
 _INSPECT = "List the states in SAVEPOINT: operator, kind, version, number of entries, bytes."
 _LIST = "List the savepoints in DIR, or the checkpoints that the job of the checkpoint directory DIR retains."
+_TRIGGER = (
+    "Make a savepoint of a running job, which goes on. It is a new directory in DIR, printed when it is complete."
+)
 _DISPOSE = "Delete a savepoint. Refuses whatever is not one."
 _SEE_HELP = "; see headwater savepoint --help"
 _HELP = """usage: headwater savepoint COMMAND ...
 
 commands:
+  trigger JOB [DIR]          make one of a running job, which goes on; headwater stop makes one and ends the job
   list DIR                   the savepoints in a directory, or the checkpoints that a job retains
   inspect SAVEPOINT          operators, states, entries, bytes
   diff SAVEPOINT program.py  what would become of each state: same, migrated, new, lost
@@ -184,6 +191,7 @@ SAVEPOINT is a savepoint's directory, a job's checkpoint directory (its newest c
 the manifest file of a checkpoint."""
 
 _VERBS: dict[str, Callable[[Sequence[str]], int]] = {
+    "trigger": _trigger,
     "list": _list,
     "inspect": _inspect,
     "diff": _diff,

@@ -38,6 +38,7 @@ from headwater.common.config_options import (
     PYTHON_REQUIREMENTS,
     SAVEPOINT_DIRECTORY,
     SLOT_HEALTH,
+    STATE_DIRECTORY,
     TOLERABLE_FAILED_CHECKPOINTS,
     spark_settings,
 )
@@ -47,8 +48,10 @@ from headwater.common.ids import Epoch
 from headwater.common.job_client import JobClient
 from headwater.common.job_execution_result import JobExecutionResult
 from headwater.common.job_id import JobID
+from headwater.common.job_status import JobStatus
 from headwater.graph.plan import JobPlan
 from headwater.runtime.job.client import LocalJobClient
+from headwater.runtime.job.control import ControlServer, open_control
 from headwater.runtime.job.coordinator import Coordinator, JobCancelledError, RescaleAsked, StoppedWithSavepoint
 from headwater.runtime.job.loop import run_epochs
 from headwater.runtime.job.progress import JobProgress
@@ -86,6 +89,7 @@ class _Job:
         self._start: JobStart
         self._coordinator: Coordinator | None = None
         self._launch: SlotLaunch | None = None
+        self._control: ControlServer | None = None
         self.client: LocalJobClient
 
     # --- in the caller's thread
@@ -106,6 +110,15 @@ class _Job:
     def start(self) -> None:
         self._thread = threading.Thread(target=self._main, name=f"job-{self._plan.name}", daemon=True)
         _running.append(self)
+        layout = self._start.layout
+        self._control = open_control(
+            self._configuration.get(STATE_DIRECTORY),
+            self.client,
+            self._start.job_id,
+            self._plan.name,
+            str(layout.root) if layout is not None else "",
+            parallelism=lambda: max(stage.parallelism for stage in self._plan.stages),
+        )
         self._thread.start()
 
     # --- in the job's thread
@@ -119,6 +132,8 @@ class _Job:
             error = problem
         finally:
             self._clean_up(error)
+            if self._control is not None:
+                self._control.close(*_status_of(error))
             if self in _running:
                 _running.remove(self)
             self.client.ended(result, error)
@@ -284,6 +299,13 @@ class _Job:
         if self._coordinator is not None:
             self._coordinator.cancel()
             self._thread.join(timeout=10)
+
+
+def _status_of(error: BaseException | None) -> tuple[JobStatus, str]:
+    """How the job ended, and why."""
+    if error is None:
+        return JobStatus.FINISHED, ""
+    return (JobStatus.CANCELED, "") if isinstance(error, JobCancelledError) else (JobStatus.FAILED, str(error))
 
 
 def _dispose_once(path: str) -> Callable[[Manifest], None]:

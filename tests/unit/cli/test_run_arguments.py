@@ -30,6 +30,20 @@ def parsed(line: str) -> tuple[str, list[str], dict[str, str]]:
         ("job.py -Da.b=1 -Data", ["-Data"], {"a.b": "1"}),
         ("-m local[3] -c /tmp/c job.py", [], {"headwater.master": "local[3]", "execution.checkpointing.dir": "/tmp/c"}),
         ("-D parallelism.default=2 -p 5 job.py", [], {"parallelism.default": "5"}),
+        ("-s /sp job.py", [], {"execution.state-recovery.path": "/sp"}),
+        ("--from-savepoint=/job@7 job.py", [], {"execution.state-recovery.path": "/job@7"}),
+        ("-n job.py", [], {"execution.state-recovery.ignore-unclaimed-state": "true"}),
+        (
+            "job.py --from-savepoint /sp --claim --allow-non-restored-state x",
+            ["x"],
+            {
+                "execution.state-recovery.path": "/sp",
+                "execution.state-recovery.claim-mode": "CLAIM",
+                "execution.state-recovery.ignore-unclaimed-state": "true",
+            },
+        ),
+        ("job.py -n 5", ["-n", "5"], {}),
+        ("job.py -s salt", ["-s", "salt"], {}),
     ],
 )
 def test_words(line: str, arguments: list[str], settings: dict[str, str]) -> None:

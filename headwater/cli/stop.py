@@ -1,0 +1,75 @@
+"""`headwater stop` and `headwater cancel`: end a running job, with a savepoint or without one."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+from headwater.cli.running_jobs import add_job_arguments, find_job, run_directory
+from headwater.cli.usage import FAILURE, Parser
+from headwater.common.errors import HeadwaterError
+from headwater.runtime.job.control_client import Conversation, JobEnd
+from headwater.runtime.job.run_directory import JobCard
+
+
+def stop(arguments: Sequence[str]) -> int:
+    """Stop with a savepoint. Returns when the job's process has let go of everything, so that the next may start."""
+    parser = Parser(
+        prog="headwater stop",
+        description="End a running job with a savepoint, and print where that is. Start from it with headwater run -s.",
+    )
+    add_job_arguments(parser)
+    parser.add_argument(
+        "-d",
+        "--drain",
+        action="store_true",
+        help="first tell all operators that their input has ended: windows and timers fire, and are gone afterwards. "
+        "For a job that will not go on",
+    )
+    parser.add_argument(
+        "-p",
+        "--savepoint-dir",
+        metavar="DIR",
+        help="a new directory for the savepoint is made in this one (execution.checkpointing.savepoint-dir)",
+    )
+    given = parser.parse_args(list(arguments))
+    directory = run_directory(given.state_dir)
+    card = find_job(directory, given.job)
+    where = absolute(given.savepoint_dir)
+    with Conversation(directory, card, "stop", drain=given.drain, directory=where) as conversation:
+        path = conversation.answer()
+        print(f"savepoint: {path}", flush=True)
+        return _say_how_it_ended(card, conversation.end(), "FINISHED", "stopped")
+
+
+def cancel(arguments: Sequence[str]) -> int:
+    """End the job now. Returns when it has let go of its directory."""
+    parser = Parser(
+        prog="headwater cancel",
+        description=(
+            "End a running job without a savepoint. The epoch under way is given up; started again on its checkpoint "
+            "directory, the job goes on from its last checkpoint."
+        ),
+    )
+    add_job_arguments(parser)
+    given = parser.parse_args(list(arguments))
+    directory = run_directory(given.state_dir)
+    card = find_job(directory, given.job)
+    with Conversation(directory, card, "cancel") as conversation:
+        conversation.answer()
+        return _say_how_it_ended(card, conversation.end(), "CANCELED", "cancelled")
+
+
+def absolute(directory: str | None) -> str | None:
+    """The job's working directory is another one."""
+    return directory if directory is None or "://" in directory else os.path.abspath(os.path.expanduser(directory))
+
+
+def _say_how_it_ended(card: JobCard, end: JobEnd, expected: str, done: str) -> int:
+    if end.status == expected:
+        print(f"job '{card.name}' {done}")
+        return 0
+    if end.status == "FAILED":
+        raise HeadwaterError(f"job '{card.name}' failed meanwhile: {end.problem}")
+    print(f"job '{card.name}' has ended ({end.status.lower()})")
+    return 0 if end.status == "FINISHED" else FAILURE

@@ -1,0 +1,228 @@
+"""How a running job is operated from another terminal: a Unix socket at its driver.
+
+One line of JSON is the request, one line the answer: `{"ok": ...}` or `{"error": "text"}`. Who asked for the end of the
+job gets a second line when it has come: `{"ended": "FINISHED", "problem": ""}`. Nothing is ever unpickled, and the
+socket is in a directory that only the job's user can enter.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import os
+import socket
+import threading
+import time
+from collections.abc import Callable
+from typing import Any, Protocol, TypeVar
+
+from headwater.common.completable_future import CompletableFuture
+from headwater.common.errors import HeadwaterError, short_repr
+from headwater.common.job_status import JobStatus
+from headwater.runtime.job.run_directory import JobCard, RunDirectory
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+Request = dict[str, Any]
+Answer = dict[str, Any]
+
+MAX_REQUEST_BYTES = 64 * 1024
+REQUEST_SECONDS = 10
+"""How long somebody who connected may take to say what he wants."""
+LAST_ANSWERS_SECONDS = 5
+_POLL_SECONDS = 0.05
+
+
+class OperableJob(Protocol):
+    """What the socket gives access to: the handle on a job that runs in this process."""
+
+    def get_job_status(self) -> CompletableFuture[JobStatus]: ...
+    def progress(self) -> dict[str, Any]: ...
+    def checkpoints(self) -> list[dict[str, Any]]: ...
+    def trigger_savepoint(self, savepoint_directory: str | None = None) -> CompletableFuture[str]: ...
+    def stop_with_savepoint(
+        self, advance_to_end_of_event_time: bool, savepoint_directory: str | None = None
+    ) -> CompletableFuture[str]: ...
+    def rescale(self, parallelism: int) -> CompletableFuture[float]: ...
+    def cancel(self) -> CompletableFuture[None]: ...
+
+
+def open_control(
+    state_directory: str, job: OperableJob, job_id: str, name: str, checkpoint_dir: str, parallelism: Callable[[], int]
+) -> ControlServer | None:
+    """Make the job operable from other terminals. None, and a warning, if that cannot be: the job runs all the same."""
+    card = JobCard(job_id, name, os.getpid(), socket.gethostname(), int(time.time() * 1000), checkpoint_dir)
+    server = ControlServer(RunDirectory(state_directory), card, job, parallelism)
+    try:
+        server.start()
+    except (OSError, HeadwaterError) as error:
+        log.warning("job '%s' cannot be operated from another terminal: %s", name, error)
+        return None
+    return server
+
+
+class ControlServer:
+    """Answers from `start` to `close`. Requests run in threads of their own, so that one can wait for a savepoint."""
+
+    def __init__(
+        self, directory: RunDirectory, card: JobCard, job: OperableJob, parallelism: Callable[[], int]
+    ) -> None:
+        self._directory = directory
+        self._card = card
+        self._job = job
+        self._parallelism = parallelism
+        self._listener: socket.socket
+        self._lock = threading.Lock()
+        self._answering: set[threading.Thread] = set()
+        self._watching: list[socket.socket] = []  # of those who wait for the job's end
+        self._ended = threading.Event()
+        self._last_words: Answer = {}
+
+    def start(self) -> None:
+        self._directory.create()
+        self._directory.cards()  # removes those of dead processes
+        self._listener = self._directory.listen(self._card)
+        threading.Thread(target=self._accept, name="control", daemon=True).start()
+        self._directory.publish(self._card)
+
+    def close(self, status: JobStatus, problem: str = "") -> None:
+        """The job has ended: give the last answers. Called before the program that started it knows of the end."""
+        self._directory.withdraw(self._card)
+        with contextlib.suppress(OSError):
+            self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+        self._last_words = {"ended": status.name, "problem": problem}
+        self._ended.set()
+        deadline = time.monotonic() + LAST_ANSWERS_SECONDS
+        with self._lock:
+            answering = list(self._answering)
+        for thread in answering:
+            thread.join(max(0.0, deadline - time.monotonic()))
+        with self._lock:
+            watching, self._watching = self._watching, []
+        for connection in watching:
+            _send(connection, self._last_words)
+            connection.close()
+
+    # --- connections
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                connection, _ = self._listener.accept()
+            except OSError:
+                return
+            threading.Thread(target=self._serve, args=(connection,), name="control-request", daemon=True).start()
+
+    def _serve(self, connection: socket.socket) -> None:
+        stays_open = False
+        try:
+            line = _receive(connection)
+            with self._lock:
+                self._answering.add(threading.current_thread())
+            try:
+                answer, stays_open = self._answer(line)
+                _send(connection, answer)
+                stays_open = stays_open and self._watch(connection)
+            finally:
+                with self._lock:
+                    self._answering.discard(threading.current_thread())
+        except OSError:
+            pass  # whoever asked is gone
+        finally:
+            if not stays_open:
+                connection.close()
+
+    def _watch(self, connection: socket.socket) -> bool:
+        """Keep the connection for the last words. False if they have been said."""
+        with self._lock:
+            if not self._ended.is_set():
+                self._watching.append(connection)
+                return True
+        _send(connection, self._last_words)
+        return False
+
+    # --- requests
+
+    def _answer(self, line: bytes) -> tuple[Answer, bool]:
+        """What to say, and whether the job's end is to be told as well."""
+        try:
+            request = json.loads(line)
+            verb = request.get("verb") if isinstance(request, dict) else None
+            if verb not in _VERBS:
+                raise HeadwaterError(f"unknown request {short_repr(verb)}; expected one of {', '.join(_VERBS)}")
+            return {"ok": _VERBS[verb](self, request)}, verb in ("stop", "cancel")
+        except HeadwaterError as error:
+            return {"error": str(error)}, False
+        except Exception as error:
+            log.debug("a request failed", exc_info=True)
+            return {"error": f"{type(error).__name__}: {error}"}, False
+
+    def _status(self, request: Request) -> Answer:
+        return {
+            "job_id": self._card.job_id,
+            "name": self._card.name,
+            "status": self._job.get_job_status().result().name,
+            "parallelism": self._parallelism(),
+            "progress": self._job.progress(),
+        }
+
+    def _checkpoints(self, request: Request) -> list[Answer]:
+        return self._job.checkpoints()
+
+    def _savepoint(self, request: Request) -> str:
+        return self._result(self._job.trigger_savepoint(_text_or_none(request, "directory")))
+
+    def _stop(self, request: Request) -> str:
+        drain = request.get("drain") is True
+        return self._result(self._job.stop_with_savepoint(drain, _text_or_none(request, "directory")))
+
+    def _rescale(self, request: Request) -> float:
+        return self._result(self._job.rescale(request.get("parallelism")))  # type: ignore[arg-type]  # it checks
+
+    def _cancel(self, request: Request) -> None:
+        self._job.cancel()
+
+    def _result(self, future: CompletableFuture[T]) -> T:
+        """Wait for it, but not longer than the job lasts."""
+        while not future.done():
+            if self._ended.wait(_POLL_SECONDS) and not future.done():
+                raise HeadwaterError(f"the job ended before that was done ({self._last_words['ended']})")
+        return future.result()
+
+
+_VERBS: dict[str, Callable[[ControlServer, Request], Any]] = {
+    "status": ControlServer._status,
+    "checkpoints": ControlServer._checkpoints,
+    "savepoint": ControlServer._savepoint,
+    "stop": ControlServer._stop,
+    "rescale": ControlServer._rescale,
+    "cancel": ControlServer._cancel,
+}
+
+
+def _text_or_none(request: Request, key: str) -> str | None:
+    value = request.get(key)
+    if value is None or isinstance(value, str):
+        return value
+    raise HeadwaterError(f"'{key}' is {short_repr(value)}; expected text")
+
+
+def _receive(connection: socket.socket) -> bytes:
+    """One line. Raises OSError if it does not come, or does not end."""
+    connection.settimeout(REQUEST_SECONDS)
+    received = bytearray()
+    while not received.endswith(b"\n"):
+        part = connection.recv(4096)
+        if not part or len(received) > MAX_REQUEST_BYTES:
+            raise ConnectionError("no request")
+        received += part
+    return bytes(received)
+
+
+def _send(connection: socket.socket, answer: Answer) -> None:
+    with contextlib.suppress(OSError):  # whoever asked is gone; the job does not care
+        connection.sendall(json.dumps(answer, default=str).encode() + b"\n")

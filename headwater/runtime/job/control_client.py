@@ -1,0 +1,76 @@
+"""The other end of a job's control socket: asks, and waits for the answer."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from types import TracebackType
+from typing import Any, NamedTuple
+
+from headwater.common.errors import HeadwaterError
+from headwater.runtime.job.run_directory import JobCard, RunDirectory
+
+
+class JobEnd(NamedTuple):
+    """How a job ended."""
+
+    status: str
+    """FINISHED, CANCELED, FAILED; UNKNOWN if its process ended without a word."""
+    problem: str
+
+
+class Conversation:
+    """One request to a running job. A context manager; whoever leaves early does not stop what was asked for."""
+
+    def __init__(self, directory: RunDirectory, card: JobCard, verb: str, /, **arguments: Any) -> None:
+        self._card = card
+        if not card.is_here:
+            raise HeadwaterError(
+                f"job '{card.name}' ({card.job_id[:12]}) runs on host {card.host}; run this command there"
+            )
+        try:
+            self._connection = directory.connect(card)
+        except OSError as error:
+            raise HeadwaterError(
+                f"job '{card.name}' ({card.job_id[:12]}, pid {card.pid}) does not answer: {error.strerror}; it has "
+                "just ended, or its process hangs"
+            ) from None
+        self._lines = self._connection.makefile("rb")
+        with contextlib.suppress(OSError):  # the job has just ended; reading tells
+            self._connection.sendall(json.dumps({"verb": verb, **arguments}).encode() + b"\n")
+
+    def __enter__(self) -> Conversation:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._lines.close()
+        self._connection.close()
+
+    def answer(self) -> Any:
+        """Wait for the answer, as long as it takes. Raises what the job says is wrong."""
+        answer = self._next()
+        if answer is None:
+            raise HeadwaterError(f"job '{self._card.name}' ended before it answered")
+        if "error" in answer:
+            raise HeadwaterError(answer["error"])
+        return answer["ok"]
+
+    def end(self) -> JobEnd:
+        """Wait for the end of the job. After the answer to a request for it."""
+        last = self._next()
+        return JobEnd("UNKNOWN", "") if last is None else JobEnd(last["ended"], last["problem"])
+
+    def _next(self) -> dict[str, Any] | None:
+        try:
+            line = self._lines.readline()
+        except ConnectionError:
+            return None
+        return json.loads(line) if line.endswith(b"\n") else None
+
+
+def ask(directory: RunDirectory, card: JobCard, verb: str, /, **arguments: Any) -> Any:
+    """The job's answer to one request."""
+    with Conversation(directory, card, verb, **arguments) as conversation:
+        return conversation.answer()

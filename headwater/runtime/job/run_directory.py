@@ -1,0 +1,151 @@
+"""The jobs that run on this machine for this user: one private directory with a card and a socket for each.
+
+A card that nobody stands behind any more (its process was killed) is removed by whoever finds it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import secrets
+import socket
+import stat
+import tempfile
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+from headwater.common.errors import HeadwaterError
+
+_LONGEST_SOCKET_PATH = 100
+"""The kernel takes 107 bytes."""
+
+
+@dataclass(frozen=True)
+class JobCard:
+    """What is written about a running job, for those who look for it."""
+
+    job_id: str
+    name: str
+    pid: int
+    host: str
+    started_ms: int
+    checkpoint_dir: str
+    """Where its checkpoints go; empty if it makes none."""
+    key: str = field(default_factory=lambda: secrets.token_hex(4))
+    """Tells runs apart that have the same job id."""
+
+    @property
+    def file_stem(self) -> str:
+        return f"{self.job_id}-{self.key}"
+
+    @property
+    def is_here(self) -> bool:
+        return self.host == socket.gethostname()
+
+
+class RunDirectory:
+    """`run` below headwater.state.dir."""
+
+    def __init__(self, state_directory: str) -> None:
+        self.path = Path(state_directory).expanduser() / "run"
+
+    def create(self) -> None:
+        """Make the directory. Raises HeadwaterError if others could enter it, OSError if it cannot be made."""
+        self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._check()
+
+    def publish(self, card: JobCard) -> None:
+        """Let the card be found. The job must answer already."""
+        descriptor, draft = tempfile.mkstemp(dir=self.path, prefix=".")
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            json.dump(asdict(card), file)
+        os.replace(draft, self._card(card))
+
+    def withdraw(self, card: JobCard) -> None:
+        for path in (self._card(card), self.path / self._socket(card)):
+            path.unlink(missing_ok=True)
+
+    def cards(self) -> list[JobCard]:
+        """Those of all running jobs, the longest running first. Cards of dead processes are removed."""
+        if not self.path.is_dir():
+            return []
+        self._check()
+        found = []
+        for path in self.path.glob("*.json"):
+            card = _read(path)
+            if card is None:
+                continue
+            if card.is_here and not _alive(card.pid):
+                self.withdraw(card)
+                continue
+            found.append(card)
+        return sorted(found, key=lambda card: (card.started_ms, card.file_stem))
+
+    def listen(self, card: JobCard) -> socket.socket:
+        """The socket at which the job answers."""
+        listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            with self._short_path(card) as address:
+                listener.bind(address)
+            listener.listen()
+        except BaseException:
+            listener.close()
+            raise
+        return listener
+
+    def connect(self, card: JobCard) -> socket.socket:
+        """A connection to the job. Raises OSError if nobody answers there."""
+        connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            with self._short_path(card) as address:
+                connection.connect(address)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    @contextlib.contextmanager
+    def _short_path(self, card: JobCard) -> Iterator[str]:
+        """The socket's address. The path of a socket must be short; the kernel's name of an open directory is."""
+        name = self._socket(card)
+        if len(os.fsencode(self.path / name)) <= _LONGEST_SOCKET_PATH:
+            yield str(self.path / name)
+            return
+        directory = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            yield f"/proc/self/fd/{directory}/{name}"
+        finally:
+            os.close(directory)
+
+    def _card(self, card: JobCard) -> Path:
+        return self.path / f"{card.file_stem}.json"
+
+    def _socket(self, card: JobCard) -> str:
+        return f"{card.file_stem}.sock"
+
+    def _check(self) -> None:
+        status = self.path.lstat()
+        if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid() or status.st_mode & 0o077:
+            raise HeadwaterError(
+                f"{self.path} must be a directory that only user {os.getuid()} can enter; remove it, or choose another "
+                "headwater.state.dir"
+            )
+
+
+def _read(path: Path) -> JobCard | None:
+    try:
+        return JobCard(**json.loads(path.read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError):
+        return None  # its job has just ended, or it is not one of ours
+
+
+def _alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True

@@ -1,0 +1,50 @@
+"""A job that only remembers what it was asked for."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+from headwater.common.completable_future import CompletableFuture
+from headwater.common.errors import ConfigurationError
+from headwater.common.job_status import JobStatus
+
+
+class FakeJob:
+    """Remembers what it was asked for. Futures are completed by the test."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[Any, ...]] = []
+        self.path: CompletableFuture[str] = CompletableFuture()
+        self.seconds: CompletableFuture[float] = CompletableFuture()
+        self.cancelling = threading.Event()
+        self.statistics: list[dict[str, Any]] = []
+
+    def get_job_status(self) -> CompletableFuture[JobStatus]:
+        return CompletableFuture.completed(JobStatus.RUNNING)
+
+    def progress(self) -> dict[str, Any]:
+        return {"epoch": 7, "records_per_second": 1234.5}
+
+    def checkpoints(self) -> list[dict[str, Any]]:
+        return self.statistics
+
+    def trigger_savepoint(self, savepoint_directory: str | None = None) -> CompletableFuture[str]:
+        if savepoint_directory is None:
+            raise ConfigurationError("no directory was given for the savepoint")
+        self.asked.append(("savepoint", savepoint_directory))
+        return self.path
+
+    def stop_with_savepoint(
+        self, advance_to_end_of_event_time: bool, savepoint_directory: str | None = None
+    ) -> CompletableFuture[str]:
+        self.asked.append(("stop", advance_to_end_of_event_time, savepoint_directory))
+        return self.path
+
+    def rescale(self, parallelism: int) -> CompletableFuture[float]:
+        self.asked.append(("rescale", parallelism))
+        return self.seconds
+
+    def cancel(self) -> CompletableFuture[None]:
+        self.cancelling.set()
+        return CompletableFuture()
