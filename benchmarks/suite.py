@@ -20,6 +20,7 @@ from benchmarks.case import (
     Lookup,
     Target,
 )
+from benchmarks.checkpoints.cases import checkpoint_cases, checkpoint_targets, rocksdb_contenders
 from benchmarks.harness.environments import BYTEWAX, FLINK
 from benchmarks.harness.process import Program
 from benchmarks.joins.cases import join_cases, join_targets
@@ -37,6 +38,7 @@ def cases() -> tuple[Case, ...]:
         _latency(),
         _million_keys(),
         _backfill(),
+        *checkpoint_cases(),
         _start(),
     )
 
@@ -93,6 +95,7 @@ def targets(cores: int) -> tuple[Target, ...]:
         ),
         *window_targets(),
         *join_targets(),
+        *checkpoint_targets(),
         Target(
             "grep",
             "headwater / PyFlink at its defaults, grep",
@@ -178,11 +181,15 @@ def _keyed_count(name: str, title: str, keys: int) -> Case:
         (
             Contender(
                 HEADWATER,
-                Program(f"{folder}.headwater_job", {"keys": keys, "records": 8_000_000, "parallelism": PARALLELISM}),
+                Program(
+                    f"{folder}.headwater_job",
+                    {"keys": keys, "records": 8_000_000, "parallelism": PARALLELISM, "interval": "10 s"},
+                ),
                 repeats=2,
                 quick=(("records", 400_000),),
                 peer=False,
             ),
+            *(rocksdb_contenders(keys) if many else ()),
             Contender(
                 PYFLINK,
                 Program(f"{folder}.pyflink_job", {**flink, "records": flink_records}, FLINK),
@@ -233,7 +240,7 @@ def _keyed_count(name: str, title: str, keys: int) -> Case:
 
 
 def _grep() -> Case:
-    ours = {"records": 20_000_000, "parallelism": PARALLELISM}
+    ours = {"records": 40_000_000, "parallelism": PARALLELISM}
     flink = {"records": 1_000_000, "parallelism": PARALLELISM}
     return Case(
         "grep",

@@ -1,4 +1,4 @@
-"""headwater, checkpointing on: every epoch writes a delta of the state and a manifest before its outputs count.
+"""headwater, checkpointing on: every `--interval` a delta of the state and a manifest are written before outputs count.
 
 Measured from the first record that reaches the first Python function to the end of the sink, after the
 last commit. The slots start and stop within it.
@@ -44,9 +44,12 @@ class CountAndSum(KeyedProcessFunction):
 
 
 def main() -> None:
-    options = arguments(records=2_000_000, keys=1000, parallelism=2, epoch="2 s")
+    options = arguments(records=2_000_000, keys=1000, parallelism=2, epoch="2 s", interval="10 s", backend="hashmap")
     stamps = StampDir(options.stamps)
-    env = headwater_environment(options)
+    env = headwater_environment(
+        options,
+        **{"execution.checkpointing.interval": options.interval, "state.backend.type": options.backend},
+    )
     source = NumberSequenceSource(0, options.records - 1)
     (
         env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers")

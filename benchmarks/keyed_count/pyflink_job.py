@@ -1,4 +1,4 @@
-"""PyFlink, process mode, hashmap state; checkpointing off, which favours it. `--bundle` above 0 tunes it.
+"""PyFlink, process mode, `--backend` hashmap or rocksdb state; checkpointing off, which favours it. `--bundle` above 0 tunes it.
 
 By default each bundle (1,000 records) ends with a round trip to the JVM per key that it touched; larger bundles touch
 a key more often per trip, at the price of latency.
@@ -56,9 +56,10 @@ class CountAndSum(KeyedProcessFunction):
 
 
 def main() -> None:
-    options = arguments(records=300_000, keys=1000, parallelism=2, bundle=0)
+    options = arguments(records=300_000, keys=1000, parallelism=2, bundle=0, backend="hashmap")
     stamps = StampDir(options.stamps)
-    env = flink_environment(options.parallelism, larger_bundles(options.bundle))
+    settings = {**larger_bundles(options.bundle), "state.backend.type": options.backend}
+    env = flink_environment(options.parallelism, settings)
     pair = Types.TUPLE([Types.LONG(), Types.LONG()])
     source = NumberSequenceSource(0, options.records - 1)
     (

@@ -1,0 +1,1 @@
+"""What checkpoints, recovery and rescaling cost."""
