@@ -1,4 +1,6 @@
-"""PyFlink, process mode, `--backend` hashmap or rocksdb state; checkpointing off, which favours it. `--bundle` above 0 tunes it.
+"""PyFlink, process mode, state in `--backend` hashmap or rocksdb; checkpointing off, which favours it.
+
+`--bundle` above 0 tunes it.
 
 By default each bundle (1,000 records) ends with a round trip to the JVM per key that it touched; larger bundles touch
 a key more often per trip, at the price of latency.
