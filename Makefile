@@ -19,6 +19,7 @@ $(STAMP): requirements.lock pyproject.toml
 	@test -x $(BIN)/python -a -x $(BIN)/pip || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --editable .
+	@$(BIN)/python -m compileall -q headwater  # slots and workers start faster, also where Python may not write bytecode
 	@touch $@
 
 java:
