@@ -77,9 +77,10 @@ class JoinInInterval(Buffers):
                 for left in lefts:
                     yield value[0], left, value[1]
 
-    def on_timer(self, timestamp: int, ctx: Any) -> None:
+    def on_timer(self, timestamp: int, ctx: Any) -> list[Pair]:
         self.left.remove(timestamp - SPAN_MS)
         self.right.remove(timestamp)
+        return []  # PyFlink iterates over it
 
 
 def main() -> None:
