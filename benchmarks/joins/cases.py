@@ -12,8 +12,8 @@ TWICE = "headwater, twice the records"
 
 def join_cases() -> tuple[Case, ...]:
     return (
-        _join("window", "Window join (tumbling, 10 s) of two streams, 10,000 keys, one partner on average"),
-        _join("interval", "Interval join (0 to 10 s) of two streams, 10,000 keys, one partner on average"),
+        _join("window", "Window join (tumbling, 10 s) of two streams, 5,000 keys, one partner on average"),
+        _join("interval", "Interval join (0 to 10 s) of two streams, 5,000 keys, one partner on average"),
     )
 
 
@@ -66,7 +66,7 @@ def _join(kind: str, title: str) -> Case:
         }
         return Contender(
             name,
-            Program("benchmarks.joins.pyflink_join", sizes, FLINK, timeout_s=120),
+            Program("benchmarks.joins.pyflink_join", sizes, FLINK, timeout_s=180),
             quick=(("records", 4_000),),
         )
 

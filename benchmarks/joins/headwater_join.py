@@ -1,6 +1,6 @@
 """headwater: two streams joined by key, `--kind window` (tumbling, 10 s) or `interval` (right up to 10 s after left).
 
-Each stream has 1,000 records per second of event time. With 10,000 keys a record has one partner on average. Measured
+Each stream has 500 records per second of event time. With 5,000 keys a record has one partner on average. Measured
 as `keyed_count`; a record of either stream counts as one. The harness can sample the memory of the slots.
 """
 
@@ -40,7 +40,7 @@ class JoinInInterval(ProcessJoinFunction):
 
 
 def main() -> None:
-    options = arguments(kind="interval", records=1_000_000, keys=10_000, per_second=1000, parallelism=2, epoch="2 s")
+    options = arguments(kind="interval", records=1_000_000, keys=5_000, per_second=500, parallelism=2, epoch="2 s")
     stamps = StampDir(options.stamps)
     env = headwater_environment(options)
     each = options.records // 2  # per stream

@@ -84,7 +84,7 @@ class JoinInInterval(Buffers):
 
 
 def main() -> None:
-    options = arguments(kind="interval", records=40_000, keys=10_000, per_second=1000, parallelism=2, bundle=0)
+    options = arguments(kind="interval", records=40_000, keys=5_000, per_second=500, parallelism=2, bundle=0)
     stamps = StampDir(options.stamps)
     env = flink_environment(options.parallelism, larger_bundles(options.bundle))
     each = options.records // 2  # per stream

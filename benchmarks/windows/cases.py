@@ -119,11 +119,11 @@ def _tumbling(name: str, title: str, keys: int) -> Case:
                 peer=False,
             ),
             Contender(
-                PYFLINK, Program(f"{FOLDER}.pyflink_tumbling", flink, FLINK, timeout_s=120), quick=(("records", 5_000),)
+                PYFLINK, Program(f"{FOLDER}.pyflink_tumbling", flink, FLINK, timeout_s=180), quick=(("records", 5_000),)
             ),
             Contender(
                 PYFLINK_TUNED,
-                Program(f"{FOLDER}.pyflink_tumbling", {**flink, "bundle": LARGE_BUNDLE}, FLINK, timeout_s=120),
+                Program(f"{FOLDER}.pyflink_tumbling", {**flink, "bundle": LARGE_BUNDLE}, FLINK, timeout_s=180),
                 quick=(("records", 5_000),),
             ),
         ),
