@@ -38,7 +38,7 @@ def _targets(kind: str) -> tuple[Target, ...]:
             case,
             f"{kind} join: peak memory with twice the records / with the records",
             lambda look: look(case, TWICE, "peak_mb") / look(case, HEADWATER, "peak_mb"),
-            1.25,
+            1.5,
             at_least=False,
         ),
     )
