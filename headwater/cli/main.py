@@ -60,6 +60,12 @@ def _checkpoints(arguments: Sequence[str]) -> int:
     return checkpoints(arguments)
 
 
+def _shadow(arguments: Sequence[str]) -> int:
+    from headwater.cli.shadow import shadow
+
+    return shadow(arguments)
+
+
 def _savepoint(arguments: Sequence[str]) -> int:
     from headwater.cli.savepoint import savepoint
 
@@ -74,6 +80,7 @@ VERBS: dict[str, tuple[Callable[[Sequence[str]], int], str]] = {
     "rescale": (_rescale, "another parallelism for a running job, between two epochs"),
     "checkpoints": (_checkpoints, "how long a job's checkpoints take and how large they are; which are retained"),
     "savepoint": (_savepoint, "trigger, list, inspect, dispose; compare one with a program before a start"),
+    "shadow": (_shadow, "run new code from a savepoint, its output diverted, and compare it with the old code's"),
     "config": (_config, "list the settings: key, type, default, environment variable, what it does"),
     "demo": (_demo, "two million card payments, one slot killed half way, nothing lost"),
 }
