@@ -1,0 +1,71 @@
+"""Machines that must follow legal transitions: an event that is lost, doubled or out of order shows as an illegal one.
+
+``python -m tests.recovery.state_machine SETTINGS`` runs or resumes the job, as `tests.recovery.driver` does.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from headwater.common import Encoder, WatermarkStrategy
+from headwater.datastream import KeyedProcessFunction, RuntimeContext, StreamExecutionEnvironment
+from headwater.datastream.connectors.data_generator import DataGeneratorSource
+from headwater.datastream.connectors.file_system import FileSink
+from headwater.datastream.state import ValueStateDescriptor
+from headwater.runtime.slot import full_snapshot
+from tests.spark.harness import environment, epochs_of, progress
+
+MACHINES = 20_000
+STATES = ("off", "starting", "running", "draining", "stopped")
+"""Each leads to the next only, and the last to the first."""
+
+full_snapshot.MAX_DELTAS = 10
+
+
+def event(index: int) -> tuple[int, str]:
+    """Event `index`: the machines take turns, each goes through the states from one of its own."""
+    machine, step = index % MACHINES, index // MACHINES
+    return machine, STATES[(machine + step) % len(STATES)]
+
+
+class CheckTransitions(KeyedProcessFunction):
+    """One line per event: the machine, how many events it has seen, and whether this one was legal."""
+
+    def open(self, runtime_context: RuntimeContext) -> None:
+        self.seen = runtime_context.get_state(ValueStateDescriptor("seen"))
+
+    def process_element(self, value: tuple[int, str], ctx: KeyedProcessFunction.Context) -> Any:
+        machine, state = value
+        count, last = self.seen.value() or (0, None)
+        legal = last is None or STATES[(STATES.index(last) + 1) % len(STATES)] == state
+        self.seen.update((count + 1, state))
+        yield f"{machine} {count + 1} {'legal' if legal else f'ILLEGAL {last} -> {state}'}"
+
+
+def build(env: StreamExecutionEnvironment, records: int, output: str) -> None:
+    # One split: the order of a machine's events is then the source's.
+    source = env.from_source(DataGeneratorSource(event, records), WatermarkStrategy.no_watermarks(), "events")
+    checked = source.set_parallelism(1).key_by(lambda each: each[0]).process(CheckTransitions()).uid("transitions")
+    checked.sink_to(FileSink.for_row_format(output, Encoder.simple_string_encoder()).build())
+
+
+def expected(records: int) -> Counter[str]:
+    return Counter(f"{index % MACHINES} {index // MACHINES + 1} legal" for index in range(records))
+
+
+def main(settings: str) -> None:
+    wanted = json.loads(settings)
+    conf = epochs_of(wanted["epoch_records"]) | {"restart-strategy.fixed-delay.delay": 0} | wanted["conf"]
+    env = environment(2, Path(wanted["checkpoints"]), conf)
+    build(env, wanted["records"], wanted["output"])
+    client = env.execute_async("machines")
+    client.get_job_execution_result().result()
+    print(json.dumps(progress(client)), flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
