@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from headwater.checkpoint.compatibility import TIMERS, StoredFacts, StoredStateFacts
+from headwater.checkpoint.native_reader import snapshot_sections
 from headwater.checkpoint.savepoint import Savepoint
-from headwater.checkpoint.snapshot_file import read_sections
 from headwater.state import payload
 from headwater.state.layout import StateLayout
 from headwater.state.migration import key_classes, keys_of
@@ -26,7 +26,7 @@ def catalogue(savepoint: Savepoint) -> StoredFacts:
         for gathered in found.values():
             gathered.next_partition()
         for ref in record.snapshots:
-            for section in read_sections(savepoint.snapshot_path(ref), ref):
+            for section in snapshot_sections(savepoint.layout, ref):
                 if section.uid in manifest.operators:
                     state = (section.uid, section.kind, section.name)
                     found.setdefault(state, _Gathered(section)).add(section)

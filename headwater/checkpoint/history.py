@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from headwater.checkpoint.manifest import Manifest
-from headwater.checkpoint.paths import CheckpointLayout
+from headwater.checkpoint.paths import CheckpointLayout, epoch_of_file_name
 from headwater.checkpoint.savepoint import Where
 from headwater.checkpoint.storage import Location
 from headwater.checkpoint.store import ManifestStore
@@ -50,7 +50,9 @@ def retained_checkpoints(directory: Where) -> list[RetainedCheckpoint]:
 
 
 def _described(path: Location, manifest: Manifest) -> RetainedCheckpoint:
-    sizes = [(ref.epoch, ref.length) for record in manifest.partitions for ref in record.snapshots]
+    snapshots = [ref for record in manifest.partitions for ref in record.snapshots]
+    sizes = [(ref.epoch, ref.length) for ref in snapshots]
+    sizes += [(epoch_of_file_name(file.name) or 0, file.length) for ref in snapshots for file in ref.files]
     for source in manifest.sources.values():
         sizes += [(ref.epoch, ref.length) for ref in source.finished_splits.segments]
     return RetainedCheckpoint(

@@ -31,7 +31,7 @@ class PartitionRecord(msgspec.Struct, omit_defaults=True):
     stage: int
     partition: int
     snapshots: list[SnapshotRef] = []
-    """The chain, oldest first: a full snapshot (or nothing) and the deltas on it."""
+    """The chain, oldest first: a full or native snapshot (or nothing) and the deltas on it."""
     watermarks: dict[str, int] = {}
     """{"head:<uid>" or "out:<uid>": where event time stands at that operator's input or output}"""
     idle: bool = False
@@ -118,7 +118,8 @@ class Manifest(msgspec.Struct, omit_defaults=True):
 
     def snapshot_names(self) -> set[str]:
         """Names of all snapshot files that this manifest needs."""
-        return {snapshot.name for record in self.partitions for snapshot in record.snapshots}
+        snapshots = [snapshot for record in self.partitions for snapshot in record.snapshots]
+        return {snapshot.name for snapshot in snapshots} | {file.name for each in snapshots for file in each.files}
 
     def split_segment_names(self) -> set[str]:
         """Names of all finished-splits files that this manifest needs."""

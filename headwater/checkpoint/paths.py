@@ -5,6 +5,7 @@
     <root>/LOCK                                          who runs the job (directory_lock.py)
     <root>/manifests/epoch-000000000012.manifest         epoch 12 is complete (store.py)
     <root>/snapshots/s1-p0-e000000000012-<attempt>.delta what partition 0 of stage 1 changed in epoch 12
+    <root>/snapshots/s1-p0-e000000000012-<attempt>.0-000017.sst   a file of RocksDB (native_snapshot.py)
     <root>/splits/<source>-e000000000012-<attempt>.ids   finished splits of a source (finished_splits.py)
     <root>/claims/000000000002.claim, .base              who runs the job since when, from where (claims.py)
     <root>/spark/                                        Spark's own offsets, for DataFrame sources
@@ -16,7 +17,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Final, Literal
+from typing import Final, Literal, get_args
 
 from headwater.checkpoint.durable_file import TEMPORARY_SUFFIX as TEMPORARY_SUFFIX
 from headwater.checkpoint.durable_file import temporary as temporary
@@ -24,7 +25,7 @@ from headwater.checkpoint.storage import CheckpointStorage, Location, StorageSpe
 from headwater.checkpoint.storage_local import LocalStorage
 from headwater.common.errors import CheckpointError
 
-SnapshotKind = Literal["delta", "full"]
+SnapshotKind = Literal["delta", "full", "native"]
 
 MANIFESTS: Final = "manifests"
 SNAPSHOTS: Final = "snapshots"
@@ -131,8 +132,8 @@ class CheckpointLayout:
 
     def new_snapshot(self, stage: int, partition: int, epoch: int, attempt_id: str, kind: SnapshotKind) -> Location:
         """Where one partition writes its snapshot. `attempt_id` must be unique per attempt of an epoch."""
-        if kind not in ("delta", "full"):
-            raise CheckpointError(f"snapshot kind {kind!r} is unknown; expected 'delta' or 'full'")
+        if kind not in get_args(SnapshotKind):
+            raise CheckpointError(f"snapshot kind {kind!r} is unknown; expected 'delta', 'full' or 'native'")
         attempt = validate_name(attempt_id, "attempt id")
         name = f"s{int(stage)}-p{int(partition)}-e{_twelve_digits(epoch)}-{attempt}.{kind}"
         return self.storage.locate(f"{SNAPSHOTS}/{name}")

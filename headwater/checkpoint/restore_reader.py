@@ -2,37 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from pathlib import Path
 
+from headwater.checkpoint.native_reader import StoredDatabase, TakeDatabase, snapshot_sections
 from headwater.checkpoint.paths import CheckpointLayout
 from headwater.checkpoint.rescale import PartitionRestore, RestorePart
-from headwater.checkpoint.snapshot_file import SnapshotRef, read_sections
-from headwater.checkpoint.storage import Location
 from headwater.state.redistribution import deal_list_state
 from headwater.state.section import BROADCAST, OPERATOR, Section
 
-FindSnapshot = Callable[[RestorePart, SnapshotRef], Location]
-"""Where a snapshot of a part can be read: a local copy, say."""
+TakeKeyGroups = Callable[[StoredDatabase, str, range], bool]
+"""Asked with a database, the operator's present uid, and the key groups of it that the partition is to have: whether
+the caller has restored it as it is, so that its sections are not wanted."""
 
 
-def snapshot_in_directory(part: RestorePart, ref: SnapshotRef) -> Location:
-    """The file in the directory that the part names."""
-    return CheckpointLayout(part.directory).snapshot(ref.name)
-
-
-def restored_sections(restore: PartitionRestore, find: FindSnapshot = snapshot_in_directory) -> Iterator[Section]:
+def restored_sections(
+    restore: PartitionRestore, take: TakeKeyGroups | None = None, scratch: Path | None = None
+) -> Iterator[Section]:
     """All sections for the partition's backends, with the operators' present uids.
 
     Load them as they come, before the first epoch. Raises CheckpointError if a file is not what its manifest says;
-    nothing that was loaded before may then be used.
+    nothing that was loaded before may then be used. `scratch` as for `snapshot_sections`.
     """
     renamed = restore.renamed
     to_deal: dict[str, list[list[Section]]] = {}  # {uid in the snapshots: chains of the old partitions}
     for part in restore.parts:
         for uid in part.dealt:
             to_deal.setdefault(uid, []).append([])
-        for section in _sections_of(part, find):
+        for section in _sections_of(part, _taking(part, renamed, take), scratch):
             if section.kind == OPERATOR and section.uid in part.dealt:
                 to_deal[section.uid][-1].append(section)
             else:
@@ -42,14 +40,25 @@ def restored_sections(restore: PartitionRestore, find: FindSnapshot = snapshot_i
         yield from deal_list_state(chains, renamed.get(uid, uid), restore.partition, restore.parallelisms[uid])
 
 
-def _sections_of(part: RestorePart, find: FindSnapshot) -> Iterator[Section]:
+def _taking(part: RestorePart, renamed: Mapping[str, str], take: TakeKeyGroups | None) -> TakeDatabase:
+    def taken(database: StoredDatabase) -> bool:
+        groups = part.keyed.get(database.uid)
+        if groups is None:
+            return True  # of an operator that is not here: nobody wants its sections
+        return take is not None and take(database, renamed.get(database.uid, database.uid), groups)
+
+    return taken
+
+
+def _sections_of(part: RestorePart, take: TakeDatabase, scratch: Path | None) -> Iterator[Section]:
     """What the partition takes of one old partition's chain."""
     ranges = part.keyed.values()
     hull = range(min(groups.start for groups in ranges), max(groups.stop for groups in ranges)) if ranges else range(0)
     unkeyed = bool(part.broadcast or part.lists or part.dealt)
     nothing = range(0)
+    layout = CheckpointLayout(part.directory)
     for ref in part.snapshots:
-        for section in read_sections(find(part, ref), ref, hull, include_unkeyed=unkeyed):
+        for section in snapshot_sections(layout, ref, hull, include_unkeyed=unkeyed, take=take, scratch=scratch):
             if section.key_group >= 0:
                 wanted = section.key_group in part.keyed.get(section.uid, nothing)
             elif section.kind == BROADCAST:

@@ -25,6 +25,7 @@ import msgspec
 from headwater.checkpoint.durable_file import TEMPORARY_SUFFIX, sync_directory
 from headwater.checkpoint.finished_splits import FinishedSplits, FinishedSplitsRecord, SplitSegmentRef
 from headwater.checkpoint.manifest import Manifest, encode_manifest
+from headwater.checkpoint.native_reader import check_native_file
 from headwater.checkpoint.paths import (
     MANIFESTS,
     SNAPSHOTS,
@@ -33,7 +34,7 @@ from headwater.checkpoint.paths import (
     epoch_of_manifest_name,
     manifest_name,
 )
-from headwater.checkpoint.snapshot_file import SnapshotRef, read_sections
+from headwater.checkpoint.snapshot_file import NativeFile, SnapshotRef, read_sections
 from headwater.checkpoint.spark_offsets import spark_files
 from headwater.checkpoint.storage import Location, StorageSpec, is_remote, local_path, stored
 from headwater.checkpoint.store import ManifestStore
@@ -347,6 +348,13 @@ def _all_files(layout: CheckpointLayout, manifest: Manifest) -> Iterator[_ToCopy
                 pass
 
         yield _ToCopy(layout.snapshot(name), f"{SNAPSHOTS}/{name}", check)
+    files = {file.name: (file, ref) for ref in refs.values() for file in ref.files}
+    for name, (file, ref) in sorted(files.items()):
+
+        def check_file(copy: CheckpointLayout, file: NativeFile = file, ref: SnapshotRef = ref) -> None:
+            check_native_file(copy, file, ref)
+
+        yield _ToCopy(layout.snapshot(name), f"{SNAPSHOTS}/{name}", check_file)
     yield from _source_files(layout, manifest)
 
 

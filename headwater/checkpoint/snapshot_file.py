@@ -42,6 +42,15 @@ _RAW: Final = 0
 _ZSTD: Final = 1
 
 
+class NativeFile(msgspec.Struct, frozen=True, array_like=True):
+    """A file that a state backend made and that never changes. Any number of snapshots may name it."""
+
+    name: str
+    length: int
+    checksum: int
+    """xxh64 of its bytes."""
+
+
 class SnapshotRef(msgspec.Struct, frozen=True, array_like=True):
     """What a manifest says about one snapshot file. New fields go to the end, with a default."""
 
@@ -52,6 +61,13 @@ class SnapshotRef(msgspec.Struct, frozen=True, array_like=True):
     kind: SnapshotKind
     key_groups: tuple[int, int]
     """First key group of the slot, and the one after its last. (0, 0) for a slot without keyed state."""
+    files: tuple[NativeFile, ...] = ()
+    """Of kind 'native': the files that belong to it, beside the one called `name` (native_snapshot.py)."""
+
+    @property
+    def total_bytes(self) -> int:
+        """Of all its files."""
+        return self.length + sum(file.length for file in self.files)
 
 
 class _Entry(msgspec.Struct, frozen=True, array_like=True):

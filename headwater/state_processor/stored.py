@@ -7,8 +7,8 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from headwater.checkpoint.manifest import PartitionRecord
+from headwater.checkpoint.native_reader import StoredDatabase, snapshot_sections
 from headwater.checkpoint.savepoint import Savepoint, Where, open_savepoint
-from headwater.checkpoint.snapshot_file import read_sections
 from headwater.common.errors import StateError
 from headwater.state import payload
 from headwater.state.operator_backend import OperatorStateBackend
@@ -61,21 +61,27 @@ class StoredState:
         return sorted(self.manifest.partitions, key=lambda record: (record.stage, record.partition))
 
     def sections(
-        self, record: PartitionRecord, groups: range | None = None, *, unkeyed: bool = True
+        self, record: PartitionRecord, groups: range | None = None, *, unkeyed: bool = True, uid: str | None = None
     ) -> Iterator[Section]:
-        """One partition's chain, in the order in which it is loaded; only of operators that the manifest lists."""
+        """One partition's chain, in the order in which it is loaded; of operator `uid`, or of all that the manifest
+        lists."""
+        wanted = self.manifest.operators.keys() if uid is None else {uid}
+
+        def unwanted(database: StoredDatabase) -> bool:
+            return database.uid not in wanted
+
+        layout = self.savepoint.layout
         for ref in record.snapshots:
-            path = self.savepoint.snapshot_path(ref)
-            for section in read_sections(path, ref, groups, include_unkeyed=unkeyed):
-                if section.uid in self.manifest.operators:
+            for section in snapshot_sections(layout, ref, groups, include_unkeyed=unkeyed, take=unwanted):
+                if section.uid in wanted:
                     yield section
 
     def keyed(self, uid: str, groups: range, names: Collection[str], *, timers: bool = False) -> StoredKeyedState:
         """The states `names`, and the timers if wanted, of some key groups."""
         state = StoredKeyedState(uid, self.max_parallelism, groups)
         for record in self.records():
-            for section in self.sections(record, groups, unkeyed=False):
-                if section.uid == uid and (section.name in names if section.kind == KEYED else timers):
+            for section in self.sections(record, groups, unkeyed=False, uid=uid):
+                if section.name in names if section.kind == KEYED else timers:
                     state.load_section(section)
         return state
 
@@ -83,10 +89,9 @@ class StoredState:
         """The operator and broadcast state of each partition that has any."""
         for record in self.records():
             backend: OperatorStateBackend | None = None
-            for section in self.sections(record, range(0)):
-                if section.uid == uid:
-                    backend = backend or OperatorStateBackend(uid)
-                    backend.load_section(section)
+            for section in self.sections(record, range(0), uid=uid):
+                backend = backend or OperatorStateBackend(uid)
+                backend.load_section(section)
             if backend is not None:
                 yield (record.stage, record.partition), backend
 
