@@ -93,8 +93,17 @@ def loads(data: bytes, changes: Iterable[ClassChange]) -> tuple[Any, tuple[Class
     Also returns all changes that were met: objects of any other class that is missing become `StoredRecord`s too.
     """
     known = {(change.stored.module, change.stored.qualname): change for change in changes}
-    content = _Unpickler(data, known).load()
+    content = _Unpickler(io.BytesIO(data), known).load()
     return content, tuple(known.values())
+
+
+def load_as_stored(stream: io.BytesIO, changes: dict[tuple[str, str], ClassChange]) -> Any:
+    """Unpickle one object; those of changed classes become `StoredRecord`s, which have the values as they were.
+
+    For who passes them on: stored and read once more they become objects of today, if there is a way. `changes` are by
+    (module, qualname); classes that are missing are added to them.
+    """
+    return _AsStoredUnpickler(stream, changes).load()
 
 
 def _gone(stored: ClassSchema) -> ClassChange:
@@ -102,19 +111,29 @@ def _gone(stored: ClassSchema) -> ClassChange:
 
 
 class _Unpickler(pickle.Unpickler):
-    def __init__(self, data: bytes, changes: dict[tuple[str, str], ClassChange]) -> None:
-        super().__init__(io.BytesIO(data))
+    def __init__(self, stream: io.BytesIO, changes: dict[tuple[str, str], ClassChange]) -> None:
+        super().__init__(stream)
         self._changes = changes
 
     def find_class(self, module: str, name: str) -> Any:
         change = self._changes.get((module, name))
         if change is not None:
-            return _builder(change.stored, find_class(module, name))
+            return self._stand_in(change, module, name)
         try:
             return super().find_class(module, name)
         except (ImportError, AttributeError):
             change = self._changes[module, name] = _gone(ClassSchema(module, name, "", ()))
             return _record_class(change.stored)
+
+    def _stand_in(self, change: ClassChange, module: str, name: str) -> type:
+        return _builder(change.stored, find_class(module, name))
+
+
+class _AsStoredUnpickler(_Unpickler):
+    def _stand_in(self, change: ClassChange, module: str, name: str) -> type:
+        if change.stored.fields or change.obstacles:
+            return _record_class(change.stored)
+        return super()._stand_in(change, module, name)  # there are no values to keep
 
 
 @lru_cache(maxsize=512)

@@ -57,11 +57,18 @@ def encode(layout: tuple[Any, ...], entries: tuple[Any, ...], uid: str, name: st
         pickler.dump(content)
     except Exception:
         notes, stream = ClassNotes(), io.BytesIO()
-        _dump_by_value(content, stream, notes, uid, name)
+        _dump_by_value(content, entries, stream, notes, uid, name)
     schemas = encode_schemas(notes) if notes else b""
     if schemas:
         stream.write(schemas)
         stream.write(_FOOT.pack(len(schemas), _MAGIC))
+    return stream.getvalue()
+
+
+def dumps_by_value(value: Any, notes: ClassNotes, uid: str, name: str) -> bytes:
+    """One value that pickle alone cannot store, as a pickle. `SerializationError` names what cannot be pickled."""
+    stream = io.BytesIO()
+    _dump_by_value(value, ([value],), stream, notes, uid, name)
     return stream.getvalue()
 
 
@@ -155,11 +162,12 @@ class _ByValuePickler(cloudpickle.Pickler):  # type: ignore[misc]
         return super().reducer_override(obj)
 
 
-def _dump_by_value(content: tuple[Any, ...], stream: io.BytesIO, notes: ClassNotes, uid: str, name: str) -> None:
+def _dump_by_value(
+    content: Any, entries: tuple[Any, ...], stream: io.BytesIO, notes: ClassNotes, uid: str, name: str
+) -> None:
     try:
         _ByValuePickler(stream, notes).dump(content)
     except Exception as error:
-        entries = tuple(map(_unpacked, content[2]))
         place, culprit, reason = _find_culprit(entries) or ("", entries, error)
         raise SerializationError(
             f"state '{name}' of operator '{uid}' holds a value that cannot be pickled: "

@@ -52,6 +52,11 @@ class StoredForm:
         """For state that has none (windows' contents), hence no migration functions."""
         refuse_obstacles(uid, name, self._changes.values())
 
+    @property
+    def converted(self) -> bool:
+        """Whether the values are of a newer form than those in the snapshots."""
+        return self._converted
+
     def delta_is_whole(self) -> bool:
         """Called when a checkpoint is cut: whether its delta must contain all entries, changed or not."""
         self._in_flight = self._converted
