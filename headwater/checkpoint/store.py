@@ -72,6 +72,11 @@ class ManifestStore:
         self._claim, self._last, self._in_doubt = claim, manifest, False
         self._lineage = read_lineage(self._storage)
 
+    def check_claim(self) -> None:
+        """Raise FencedError if another driver has taken over."""
+        if self._claim is not None:
+            self._claim.check()
+
     def write(self, manifest: Manifest) -> Location:
         """Make `manifest` the durable truth about its epoch.
 

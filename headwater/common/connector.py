@@ -110,10 +110,18 @@ class Committer(ABC):
     def commit(self, committables: list[Any]) -> None:
         """Make all of `committables` visible. Idempotent: after a crash the last epoch's are committed again."""
 
-    def clean_up(self, job_id: str) -> None:
-        """Delete what attempts of the job left that no manifest names.
+    def find_leftovers(self, job_id: str) -> list[Any]:
+        """What attempts of the job left that no manifest names.
 
         Called when nothing is in flight: at the job's start, after the last epoch was committed again, and at its end.
+        Deletes nothing: the driver may have slept, and another one may have the job by now.
+        """
+        return []
+
+    def delete_leftovers(self, leftovers: list[Any]) -> None:
+        """Delete what `find_leftovers` found. Between the two no other driver had taken the job over.
+
+        So nothing among them can be another driver's; what has come since may be, and must stay.
         """
 
     def close(self) -> None:

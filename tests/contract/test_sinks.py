@@ -266,5 +266,4 @@ class TestFilesLeftBehind:
 
 
 def clean_up(committer: Committer) -> None:
-    if hasattr(committer, "clean_up"):
-        committer.clean_up("job1")
+    committer.delete_leftovers(committer.find_leftovers("job1"))

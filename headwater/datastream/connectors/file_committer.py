@@ -37,18 +37,20 @@ class FileCommitter(Committer):
         for directory in {committable.directory for committable in committables}:
             sync_directory(directory)
 
-    def clean_up(self, job_id: str) -> None:
-        """Delete pending files of `job_id`: of attempts that died.
-
-        Called in the driver when no attempt is under way and all committables of the last manifest, those of all sinks,
-        are committed: at the start, after the recommit, and at the end.
-        """
+    def find_leftovers(self, job_id: str) -> list[Any]:
+        """Pending files of `job_id`. All that a manifest names have their final names by now: these attempts died."""
         ending = f".{validate_name(job_id, 'job id')}{PENDING_SUFFIX}"
-        for directory, _, names in os.walk(self._base_path):
-            for name in names:
-                if name.startswith(".") and name.endswith(ending):
-                    with contextlib.suppress(FileNotFoundError):
-                        os.unlink(os.path.join(directory, name))
+        return [
+            os.path.join(directory, name)
+            for directory, _, names in os.walk(self._base_path)
+            for name in names
+            if name.startswith(".") and name.endswith(ending)
+        ]
+
+    def delete_leftovers(self, leftovers: list[Any]) -> None:
+        for path in leftovers:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(path)
 
 
 def make_visible(committable: FileCommittable) -> None:

@@ -135,7 +135,7 @@ class CompactingCommitter(FileCommitter):
         members = hashlib.sha256("/".join(member.final_name for member in group).encode()).hexdigest()[:12]
         final = os.path.join(directory, f"{_PREFIX}{members}-{group[0].final_name}")
         if not os.path.exists(final):
-            # The pending name of a part, with more in it: clean_up finds it, too.
+            # The pending name of a part, with more in it: find_leftovers finds it, too.
             pending = os.path.join(directory, f".{_PREFIX}{group[0].pending_name.lstrip('.')}")
             self._write(pending, directory, group)
             os.rename(pending, final)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from headwater.common.connector import Committer
 from headwater.common.errors import HeadwaterError, UserCodeError
@@ -37,10 +37,17 @@ class SinkCommitters:
                     error, f"{name} (commit)", f"{len(items)} committables", -1
                 ) from error
 
-    def clean_up(self, job_id: str) -> None:
-        """Let sinks delete what dead attempts left. Nothing of the job may be in flight."""
-        for _, committer in self._committers.values():
-            committer.clean_up(job_id)
+    def clean_up(self, job_id: str, check: Callable[[], None]) -> None:
+        """Let sinks delete what dead attempts left. Nothing of the job may be in flight.
+
+        `check` raises if another driver has the job. It comes after what is found and before what is deleted: a driver
+        that wakes up late would otherwise delete what the next one has prepared.
+        """
+        found = [(committer, committer.find_leftovers(job_id)) for _, committer in self._committers.values()]
+        if any(leftovers for _, leftovers in found):
+            check()
+        for committer, leftovers in found:
+            committer.delete_leftovers(leftovers)
 
     def close(self) -> None:
         for _, committer in self._committers.values():

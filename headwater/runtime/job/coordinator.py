@@ -242,6 +242,8 @@ class Coordinator:
 
     def _empty_epoch(self, *, final: bool, cut: bool) -> None:
         now_ms = self.stamp()
+        for source in self.split_sources:
+            source.discover(now_ms)  # a checkpoint of a bounded source says that its splits are known
         attempt, messages = self._attempt_until_done(
             self.epoch + 1, self._markers(final=final), {}, now_ms, final=final, cut=cut, wait=True
         )
@@ -378,7 +380,9 @@ class Coordinator:
 
     def _go_back(self) -> None:
         """To the last complete checkpoint; without one, to the beginning. What came after it was never visible."""
+        before = self.checkpoints.committed_token
         self.checkpoints.settle()
+        self._forget_restores(before)
         self._incarnation += 1  # slots serve only newer attempts, and epochs are numbered again
         self.progress.rewinds += 1
         manifest = self.checkpoints.durable
@@ -458,6 +462,10 @@ class Coordinator:
             return
         if left is not None:
             self._hold(left)
+        self._forget_restores(before)
+
+    def _forget_restores(self, before: str) -> None:
+        """Once there is a checkpoint in the job's own shape, partitions load that."""
         if self.checkpoints.committed_token != before:
             self._restores = {}
 
@@ -583,7 +591,11 @@ class Coordinator:
 
     def clean_up(self) -> None:
         """Delete what attempts that died left in the sinks' places. Called when none is under way."""
-        self._committers.clean_up(self.job_id)
+        self._committers.clean_up(self.job_id, self._check_claim)
+
+    def _check_claim(self) -> None:
+        if self._store is not None:
+            self._store.check_claim()
 
     def close(self) -> None:
         self.checkpoints.close()

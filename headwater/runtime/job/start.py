@@ -86,10 +86,12 @@ def prepare_start(plan: JobPlan, configuration: Configuration) -> JobStart:
     try:
         store = ManifestStore(layout)
         job = _requested(plan, configuration)
-        opened = _given(configuration)
-        given = None if opened is None else _described(opened, configuration)
         # First without taking over: a job that must not run here must not end the one that does.
-        _accepted(decide_start(store.latest(), job, given))
+        latest = store.latest()
+        # A job with a checkpoint of its own has outlived the savepoint it began with: a claimed one is deleted then.
+        opened = _given(configuration) if latest is None else None
+        given = None if opened is None else _described(opened, configuration)
+        _accepted(decide_start(latest, job, given))
         latest = store.take_over(plan.name)
         decision = _accepted(decide_start(latest, job, given))
         from_savepoint = isinstance(decision, Resume) and decision.savepoint is not None

@@ -100,7 +100,7 @@ def test_a_commit_that_died_is_repeated(tmp_path: Path, monkeypatch: pytest.Monk
             assert calls == after + 1
     committer = sink.create_committer()
     committer.commit(committables)
-    committer.clean_up("job")
+    committer.delete_leftovers(committer.find_leftovers("job"))
     assert visible(tmp_path) == ["0a\n0b\n1a\n1b\n2a\n2b\n"]
     assert len(os.listdir(tmp_path)) == 1
 

@@ -1,0 +1,170 @@
+"""What a job must know when it goes back, or is asked for a checkpoint before it has begun. Found by the simulator."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import Executor, Future
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from headwater.checkpoint.epoch_sizing import EpochSizer
+from headwater.checkpoint.manifest import Manifest
+from headwater.checkpoint.rescale import plan_restore
+from headwater.checkpoint.restart_policy import FixedDelay
+from headwater.checkpoint.savepoint import write_savepoint
+from headwater.common import Configuration
+from headwater.common.connector import Committer
+from headwater.common.errors import CheckpointError, FencedError
+from headwater.runtime.background import THREADS, Background
+from headwater.runtime.engine import EpochHeader
+from headwater.runtime.job.committers import SinkCommitters
+from headwater.runtime.job.coordinator import Coordinator, RescaleAsked
+from headwater.runtime.job.requests import RescaleRequest
+from headwater.runtime.job.start import operator_shapes, prepare_start
+from tests.unit.runtime.in_process_engine import InProcessEngine, plan_of
+from tests.unit.runtime.test_coordinator import EPOCH_RECORDS, Job, expected, summing
+
+
+class RescaledJob(Job):
+    """A job whose every start may have another parallelism."""
+
+    def begin(self, parallelism: int, manifest: Manifest | None, background: Background = THREADS) -> None:
+        assert self.layout is not None
+        plan = plan_of(summing, parallelism, self.sink)
+        self.engine = InProcessEngine(plan, self.layout)
+        self.coordinator = Coordinator(
+            plan, "job", self.engine, self.store, FixedDelay(attempts=3, delay_ms=0),
+            EpochSizer(10_000, EPOCH_RECORDS, EPOCH_RECORDS), retained=2, background=background,
+        )  # fmt: skip
+        if manifest is not None:
+            restores = plan_restore(manifest, operator_shapes(plan), str(self.layout.root))
+            self.coordinator.resume(manifest, manifest.incarnation + 1, restores=restores)
+
+
+class Lazy:
+    """A background in which nothing gets done before somebody waits for it without a limit."""
+
+    def start(self, name: str, work: Callable[[], Any]) -> Future[Any]:
+        return THREADS.start(name, work)
+
+    def queue(self, name: str) -> Executor:
+        return _LazyQueue()
+
+
+class _LazyQueue(Executor):
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        return _LazyFuture(lambda: fn(*args, **kwargs))
+
+
+class _LazyFuture(Future[Any]):
+    def __init__(self, work: Callable[[], Any]) -> None:
+        super().__init__()
+        self._work = work
+
+    def result(self, timeout: float | None = None) -> Any:
+        if timeout is not None:
+            raise TimeoutError
+        return self._work()
+
+
+class Stop(BaseException):
+    pass
+
+
+def test_a_job_that_goes_back_to_its_first_own_checkpoint_does_not_load_the_one_it_was_restored_from(
+    tmp_path: Path,
+) -> None:
+    job = RescaledJob(tmp_path)
+    job.begin(2, None)
+
+    def stop(header: EpochHeader) -> None:
+        if header.attempt.epoch == 3:
+            raise Stop
+
+    job.engine.before = stop
+    with pytest.raises(Stop):
+        job.run()
+    job.begin(3, job.store.latest(), Lazy())
+    lost: list[int] = []
+
+    def lose(header: EpochHeader) -> None:
+        # The manifest of epoch 3, the first of the new shape, is on its way: going back will wait for it.
+        if header.attempt.epoch == 5 and not lost:
+            assert header.base.in_flight is not None and header.restores
+            lost.append(5)
+            job.engine.kill_slot(1, 0)
+
+    job.engine.before = lose
+    job.run()
+    assert lost and job.coordinator.progress.rewinds == 1
+    assert job.results() == expected()
+
+
+def test_a_checkpoint_before_the_first_epoch_knows_the_splits_of_its_sources(tmp_path: Path) -> None:
+    job = RescaledJob(tmp_path)
+    job.begin(2, None)
+    job.coordinator.ask(RescaleRequest(3))
+    with pytest.raises(RescaleAsked):
+        job.run()
+    assert job.results() == {}
+    job.begin(3, job.store.latest())
+    job.run()
+    assert job.results() == expected()
+
+
+def test_a_job_with_a_checkpoint_of_its_own_does_not_need_the_savepoint_it_began_with(tmp_path: Path) -> None:
+    job = Job(tmp_path)
+    job.start()
+    job.run()
+    assert job.layout is not None
+    manifest = job.store.latest()
+    assert manifest is not None
+    gone = tmp_path / "savepoint"
+    directory = {"execution.checkpointing.dir": str(job.layout.root), "execution.state-recovery.path": str(gone)}
+    start = prepare_start(job.plan(), Configuration.from_dict(directory))
+    start.release()
+    assert start.savepoint is None
+    fresh = {**directory, "execution.checkpointing.dir": str(tmp_path / "fresh")}
+    with pytest.raises(CheckpointError, match="does not exist"):
+        prepare_start(job.plan(), Configuration.from_dict(fresh))
+    write_savepoint(job.layout, manifest, gone)
+    start = prepare_start(job.plan(), Configuration.from_dict(fresh))
+    start.release()
+    assert start.savepoint is not None
+
+
+class Pending(Committer):
+    """Has pending output, to which another driver adds."""
+
+    def __init__(self) -> None:
+        self.pending = ["left by an attempt"]
+
+    def commit(self, committables: list[Any]) -> None:
+        pass
+
+    def find_leftovers(self, job_id: str) -> list[Any]:
+        return list(self.pending)
+
+    def delete_leftovers(self, leftovers: list[Any]) -> None:
+        self.pending = [item for item in self.pending if item not in leftovers]
+
+
+def test_a_driver_that_was_replaced_deletes_nothing_of_the_next_one() -> None:
+    committers = SinkCommitters(plan_of(summing))
+    pending = Pending()
+    committers._committers = {"sink": ("sink", pending)}
+
+    def next_one_prepares() -> None:
+        pending.pending.append("prepared by the next driver")
+
+    committers.clean_up("job", next_one_prepares)
+    assert pending.pending == ["prepared by the next driver"]
+
+    def fenced() -> None:
+        raise FencedError("another driver has the job")
+
+    with pytest.raises(FencedError):
+        committers.clean_up("job", fenced)
+    assert pending.pending == ["prepared by the next driver"]
