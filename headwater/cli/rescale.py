@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 
 from headwater.cli.running_jobs import add_job_arguments, find_job, run_directory
 from headwater.cli.table import duration
 from headwater.cli.usage import Parser
+from headwater.common.errors import HeadwaterError
 from headwater.runtime.job.control_client import ask
+from headwater.runtime.job.run_directory import JobCard, RunDirectory
+
+_NEXT_EPOCH_SECONDS = 30
+"""A job without input has no epochs to wait for."""
+_POLL_SECONDS = 0.05
 
 
 def rescale(arguments: Sequence[str]) -> int:
@@ -25,7 +32,27 @@ def rescale(arguments: Sequence[str]) -> int:
     directory = run_directory(given.state_dir)
     card = find_job(directory, given.job)
     before = ask(directory, card, "status")["parallelism"]
+    asked = time.monotonic()
     seconds = ask(directory, card, "rescale", parallelism=given.parallelism)
-    after = ask(directory, card, "status")["parallelism"]
-    print(f"job '{card.name}': parallelism {before} -> {after}; it stood still for {duration(seconds * 1000)}")
+    after = ask(directory, card, "status")
+    print(
+        f"job '{card.name}': parallelism {before} -> {after['parallelism']}; it stood still for "
+        f"{duration(seconds * 1000)}",
+        flush=True,
+    )
+    if _next_epoch(directory, card, after["progress"]["epoch"]):
+        print(f"the next epoch was complete {duration((time.monotonic() - asked) * 1000)} after the request")
     return 0
+
+
+def _next_epoch(directory: RunDirectory, card: JobCard, epoch: int) -> bool:
+    """Wait until an epoch is complete that has begun with new slots: they start with it. False if none comes soon."""
+    deadline = time.monotonic() + _NEXT_EPOCH_SECONDS
+    while time.monotonic() < deadline:
+        try:
+            if ask(directory, card, "status")["progress"]["epoch"] > epoch:
+                return True
+        except HeadwaterError:
+            return False  # the job has ended, which is no fault of ours
+        time.sleep(_POLL_SECONDS)
+    return False

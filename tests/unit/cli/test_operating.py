@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
+import re
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -147,12 +149,19 @@ def test_a_job_that_fails_while_it_is_cancelled(jobs: Jobs, capsys: Out) -> None
     assert "job 'payments' failed meanwhile: the sink is gone" in capsys.readouterr().err
 
 
-def test_rescale(jobs: Jobs, capsys: Out) -> None:
+def test_rescale(jobs: Jobs, capsys: Out, monkeypatch: pytest.MonkeyPatch) -> None:
     job = jobs.start("aaa111", "payments")
     job.seconds.set_result(1.25)
+    job.epochs = itertools.count(7)
     assert main(["rescale", "payments", "-p", "3"]) == 0
-    assert capsys.readouterr().out == "job 'payments': parallelism 2 -> 3; it stood still for 1.2 s\n"
+    first, second = capsys.readouterr().out.splitlines()
+    assert first == "job 'payments': parallelism 2 -> 3; it stood still for 1.2 s"
+    assert re.fullmatch(r"the next epoch was complete .* after the request", second)
     assert job.asked == [("rescale", 3)]
+    monkeypatch.setattr("headwater.cli.rescale._NEXT_EPOCH_SECONDS", 0.1)
+    job.epochs = itertools.repeat(7)
+    assert main(["rescale", "payments", "-p", "4"]) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 1, "a job without input has no next epoch"
     assert main(["rescale", "payments"]) == 2
     assert main(["rescale", "payments", "-p", "many"]) == 2
     assert "invalid int value: 'many'" in capsys.readouterr().err

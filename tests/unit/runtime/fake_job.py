@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
+from collections.abc import Iterator
 from typing import Any
 
 from headwater.common.completable_future import CompletableFuture
@@ -18,13 +20,14 @@ class FakeJob:
         self.path: CompletableFuture[str] = CompletableFuture()
         self.seconds: CompletableFuture[float] = CompletableFuture()
         self.cancelling = threading.Event()
+        self.epochs: Iterator[int] = itertools.repeat(7)
         self.statistics: list[dict[str, Any]] = []
 
     def get_job_status(self) -> CompletableFuture[JobStatus]:
         return CompletableFuture.completed(JobStatus.RUNNING)
 
     def progress(self) -> dict[str, Any]:
-        return {"epoch": 7, "records_per_second": 1234.5}
+        return {"epoch": next(self.epochs), "records_per_second": 1234.5}
 
     def checkpoints(self) -> list[dict[str, Any]]:
         return self.statistics
