@@ -21,7 +21,7 @@ class StageAck:
     address: SlotAddress | None = None
     part: SnapshotPart | None = None
     full: Any = None  # SnapshotRef | None
-    writing: str | None = None
+    writing: tuple[str, ...] = ()
     restored: bool = False
     processing_ms: float = 0.0
     snapshot_ms: float = 0.0

@@ -198,6 +198,8 @@ class Checkpoints:
 
     def _fail(self, cut: Cut, reason: str) -> dict[str, list[bytes]]:
         self.in_flight = None
+        # What was made of its state has no checkpoint to go on from: the next deltas go on from the one before.
+        self._fulls = {place: ref for place, ref in self._fulls.items() if ref.epoch < cut.draft.epoch}
         self.savepoints = [*cut.savepoints, *self.savepoints]
         self.history.append(_stats(cut, "failed", reason))
         log.warning("checkpoint of epoch %d failed: %s", cut.draft.epoch, reason)
@@ -280,14 +282,14 @@ def _stats(cut: Cut, status: str, reason: str | None = None) -> CheckpointStats:
         PartStats(
             stage=place[0],
             partition=place[1],
-            delta_bytes=part.ref.length if part.ref is not None else 0,
+            delta_bytes=part.ref.total_bytes if part.ref is not None else 0,
             sync_ms=part.sync_ms,
             async_ms=part.async_ms,
             arrived_ms=cut.arrived[place],
         )
         for place, part in sorted(cut.parts.items())
     ]
-    full_bytes = sum(ref.length for chain in cut.chains.values() for ref in chain)
+    full_bytes = sum(ref.total_bytes for chain in cut.chains.values() for ref in chain)
     return CheckpointStats(
         epoch=cut.draft.epoch,
         status=status,

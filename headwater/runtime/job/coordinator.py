@@ -503,8 +503,7 @@ class Coordinator:
                 self._book[place] = ack.address
             if ack.full is not None:
                 self.checkpoints.add_full(place, ack.full)
-            if ack.writing is not None:
-                self.checkpoints.writing.add(ack.writing)
+            self.checkpoints.writing.update(ack.writing)
             if ack.outcome.next_timer_ms is not None:
                 timers.append(ack.outcome.next_timer_ms)
             entries += ack.outcome.state_entries

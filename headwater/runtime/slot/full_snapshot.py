@@ -24,10 +24,10 @@ _PR_SET_PDEATHSIG = 1
 def full_snapshot_is_due(chain: Sequence[SnapshotRef]) -> bool:
     """Whether deltas have piled up so that a full snapshot is worth it.
 
-    Due when the deltas since the last full one are as large as it was (so a restore reads at most twice the state, and
-    full snapshots cost at most as much as the deltas), or are too many.
+    Due when the deltas since the last full (or native) one are as large as it was (so a restore reads at most twice the
+    state, and full snapshots cost at most as much as the deltas), or are too many.
     """
-    full = sum(ref.length for ref in chain if ref.kind == "full")
+    full = sum(ref.total_bytes for ref in chain if ref.kind != "delta")
     deltas = [ref.length for ref in chain if ref.kind == "delta"]
     return len(deltas) >= MAX_DELTAS or (len(deltas) > 4 and sum(deltas) > max(full, MIN_DELTA_BYTES))
 
@@ -36,7 +36,8 @@ class FullSnapshotChild:
     """A forked process that writes one full snapshot and reports its reference through a pipe."""
 
     def __init__(self, name: str, pid: int, pipe: int) -> None:
-        self.name = name
+        self.names = (name,)
+        """The file that is being written."""
         self._pid = pid
         self._pipe = pipe
 

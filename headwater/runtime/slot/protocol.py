@@ -139,8 +139,8 @@ class SlotAck:
     part: SnapshotPart | None = None
     """What became of a checkpoint: the one that ends here, or an earlier one."""
     full: Any = None  # SnapshotRef | None: replaces all snapshots up to its epoch
-    writing: str | None = None
-    """The file of a full snapshot that is being written: not garbage."""
+    writing: tuple[str, ...] = ()
+    """The files of a full snapshot that is being written: not garbage."""
     restored: bool = False
     processing_ms: float = 0.0
     snapshot_ms: float = 0.0

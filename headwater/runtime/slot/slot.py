@@ -12,19 +12,24 @@ import gc
 import logging
 import time
 from collections.abc import Callable, Iterable
+from pathlib import Path
 
+from headwater.checkpoint.native_reader import StoredDatabase, snapshot_sections
 from headwater.checkpoint.paths import CheckpointLayout, SnapshotKind
-from headwater.checkpoint.restore_reader import restored_sections
-from headwater.checkpoint.snapshot_file import SnapshotRef, read_sections, write_snapshot
+from headwater.checkpoint.restore_reader import TakeKeyGroups, restored_sections
+from headwater.checkpoint.snapshot_file import SnapshotRef, write_snapshot
+from headwater.checkpoint.storage import Location
 from headwater.common.errors import CheckpointError, HeadwaterError
 from headwater.graph.plan import JobPlan
 from headwater.runtime.background import THREADS, Background
 from headwater.runtime.edges import Emit
 from headwater.runtime.slot.full_snapshot import FullSnapshotChild, full_snapshot_is_due
+from headwater.runtime.slot.native_snapshots import NativeSnapshots, NativeUpload
 from headwater.runtime.slot.protocol import Attempt, Base, BeginEpoch, SlotAck, SlotAddress
 from headwater.runtime.slot.upload import GRACE_SECONDS, Upload
 from headwater.runtime.stage_runner import RunnerIdentity, StageRunner
 from headwater.state.keyed_backend import KeyedStateBackend
+from headwater.state.native_state import NativeState
 from headwater.state.section import Section
 
 log = logging.getLogger(__name__)
@@ -55,7 +60,12 @@ class Slot:
         self._background = background
         self._runner: StageRunner | None = None
         self._emit: Emit | None = None
-        self._full: FullSnapshotChild | None = None
+        self._natives = NativeSnapshots(background)
+        self._full: FullSnapshotChild | NativeUpload | None = None
+        self._full_token = ""
+        """Names the checkpoint at whose state it was begun: if that is none after all, nor is this a full one."""
+        self._handed_out: str | None = None
+        """The full snapshot that was reported last, as long as a checkpoint in flight may be the first to have it."""
         self._upload: Upload | None = None
         self._epochs_run = 0
         self._accepted: str | None = None
@@ -80,9 +90,8 @@ class Slot:
             self._restore(begin)
         runner = self._runner
         assert runner is not None
-        at_checkpoint = base.token in (self._durable, self._in_flight)
-        if begin.checkpointing and at_checkpoint and self._full is None and full_snapshot_is_due(begin.snapshots):
-            self._full = self._start_full(runner, begin.attempt, base.epoch)
+        if self._full_is_due(begin):
+            self._full, self._full_token = self._start_full(runner, begin), base.token
         self._emit = emit
         self._dirty = True
         for backend in runner.backends():
@@ -110,7 +119,8 @@ class Slot:
                 ack.part = self._upload.result(None if begin.wait else GRACE_SECONDS if begin.cut else 0)
             if self._full is not None and self._full.done():
                 ack.full, self._full = self._full.result(), None
-            ack.writing = self._full.name if self._full is not None else None
+                self._handed_out = ack.full.name if ack.full is not None else None
+            ack.writing = self._full.names if self._full is not None else ()
         self._pending, self._dirty = (begin.attempt.id, begin.cut or not begin.checkpointing), False
         ack.processing_ms = (after_processing - self._started) * 1000
         ack.snapshot_ms = (time.perf_counter() - after_processing) * 1000
@@ -124,11 +134,14 @@ class Slot:
             self._undo()
 
     def close(self) -> None:
-        """The job is over: close the user's functions."""
-        if self._full is not None:
-            self._full.kill()
-        if self._runner is not None:
-            self._runner.close()
+        """The job is over: close the user's functions, and leave nothing on the local disk."""
+        self._drop_full()
+        runner = self._runner
+        try:
+            if runner is not None:
+                runner.close()
+        finally:
+            self._close_backends()
 
     # --- getting to a state
 
@@ -155,12 +168,15 @@ class Slot:
         if not begin.checkpointing or self._in_flight == base.durable_token:
             for backend in backends:
                 backend.checkpoint_completed()
+            self._natives.checkpoint_completed()
             self._forget_upload(self._in_flight)
             self._durable, self._in_flight = self._in_flight, None
         elif self._in_flight != base.in_flight:
             for backend in backends:
                 backend.checkpoint_failed()
             self._forget_upload(self._in_flight)
+            if self._full_token == self._in_flight:
+                self._drop_full()
             self._in_flight = None
 
     def _go_back_to(self, base: Base) -> bool:
@@ -171,7 +187,20 @@ class Slot:
         if not all([backend.rewind() for backend in self._runner.backends()]):
             return False
         self._accepted = self._durable
+        self._drop_full()  # of a state that is no part of the job's history any more
         return True
+
+    def _drop_full(self) -> None:
+        if self._full is not None:
+            self._full.kill()
+            self._full = None
+
+    def _close_backends(self) -> None:
+        """Give back what backends have outside this process's memory."""
+        self._natives.forget()
+        for backend in self._runner.backends() if self._runner is not None else ():
+            if isinstance(backend, NativeState):
+                backend.close()
 
     def _forget_upload(self, token: str) -> None:
         """Nobody waits for it any more. Its file, if it comes to be one, is garbage."""
@@ -202,12 +231,22 @@ class Slot:
                 self._runner.close()
             except Exception:
                 log.warning("closing the functions of a replaced state failed", exc_info=True)
+        self._drop_full()
+        self._close_backends()
+        self._runner = None
         self._accepted = self._durable = self._in_flight = self._pending = self._upload = None
         identity = RunnerIdentity(self._job_id, self._address.partition, begin.attempt.incarnation)
         runner = StageRunner(self._plan, self._address.stage, identity, self._forward)
-        self._load(runner, begin)
-        runner.open()
         self._runner = runner
+        try:
+            self._load(runner, begin)
+            runner.open()
+        except BaseException:
+            self._close_backends()
+            self._runner = None
+            raise
+        if begin.restore is not None and begin.checkpointing:
+            self._natives.begin_with(runner.backends())
         self._accepted = self._durable = base.token
         # What was just loaded lives long: keep the collector from looking at it again and again.
         gc.collect()
@@ -215,19 +254,32 @@ class Slot:
 
     def _load(self, runner: StageRunner, begin: BeginEpoch) -> None:
         backends = {(backend.uid, isinstance(backend, KeyedStateBackend)): backend for backend in runner.backends()}
-        for section in self._sections_of(begin):
+        natives = [backend for backend in backends.values() if isinstance(backend, NativeState)]
+        scratch = natives[0].local_directory if natives else None
+
+        def take(database: StoredDatabase, uid: str, key_groups: range) -> bool:
+            backend = backends.get((uid, True))
+            if not isinstance(backend, NativeState):
+                return backend is None
+            return self._natives.load(backend, database, key_groups, own=begin.restore is None)
+
+        for section in self._sections_of(begin, take, scratch):
             backend = backends.get((section.uid, section.key_group >= 0))
             if backend is not None:
                 backend.load_section(section)
 
-    def _sections_of(self, begin: BeginEpoch) -> Iterable[Section]:
+    def _sections_of(self, begin: BeginEpoch, take: TakeKeyGroups, scratch: Path | None) -> Iterable[Section]:
         if begin.restore is not None:
-            yield from restored_sections(begin.restore)
+            yield from restored_sections(begin.restore, take, scratch)
         elif begin.snapshots:
             if self._layout is None:
                 raise CheckpointError("snapshots to restore, but no checkpoint directory is known")
+
+            def take_own(database: StoredDatabase) -> bool:
+                return take(database, database.uid, database.key_groups)
+
             for ref in begin.snapshots:
-                yield from read_sections(self._layout.snapshot(ref.name), ref)
+                yield from snapshot_sections(self._layout, ref, take=take_own, scratch=scratch)
 
     def _forward(self, target: int, frame: bytes) -> None:
         assert self._emit is not None
@@ -239,13 +291,15 @@ class Slot:
         """Encode what the checkpoint needs of this partition, now, and write it beside the next epochs."""
         started = time.perf_counter()
         attempt, whole = begin.attempt, begin.restore is not None
+        if whole and self._natives.begins_a_chain:
+            return self._start_first(attempt, started)
         sections = self._checkpoint_sections(whole=whole)
         if not sections and not whole:
             sync_ms = (time.perf_counter() - started) * 1000
             return Upload(attempt.id, None, self._background, whole=False, sync_ms=sync_ms)
         assert self._layout is not None
         kind: SnapshotKind = "full" if whole else "delta"
-        path = self._layout.new_snapshot(self._address.stage, self._address.partition, attempt.epoch, attempt.id, kind)
+        path = self._new_snapshot(attempt, attempt.epoch, kind)
         header = self._header(attempt.epoch, kind)
         return Upload(
             attempt.id,
@@ -255,23 +309,50 @@ class Slot:
             sync_ms=(time.perf_counter() - started) * 1000,
         )
 
+    def _start_first(self, attempt: Attempt, started: float) -> Upload:
+        assert self._layout is not None
+        path = self._new_snapshot(attempt, attempt.epoch, "native")
+        header = self._header(attempt.epoch, "native")
+        write = self._natives.first(self._layout, path, header, self.runner.backends())
+        sync_ms = (time.perf_counter() - started) * 1000
+        return Upload(attempt.id, write, self._background, whole=True, sync_ms=sync_ms)
+
     def _checkpoint_sections(self, *, whole: bool) -> list[Section]:
         backends = self.runner.backends()
         if whole:
             return [section for backend in backends for section in backend.full_sections()]
         return [section for backend in backends for section in backend.delta_sections()]
 
-    def _start_full(self, runner: StageRunner, attempt: Attempt, epoch: int) -> FullSnapshotChild:
+    def _full_is_due(self, begin: BeginEpoch) -> bool:
+        """Whether to begin a full snapshot. The state must be that of a checkpoint: then deltas can go on from it."""
+        base = begin.base
+        if not begin.checkpointing or self._full is not None or base.token not in (self._durable, self._in_flight):
+            return False
+        if base.in_flight is None or any(ref.name == self._handed_out for ref in begin.snapshots):
+            self._handed_out = None
+        return self._handed_out is None and full_snapshot_is_due(begin.snapshots)
+
+    def _start_full(self, runner: StageRunner, begin: BeginEpoch) -> FullSnapshotChild | NativeUpload | None:
         assert self._layout is not None
-        path = self._layout.new_snapshot(self._address.stage, self._address.partition, epoch, attempt.id, "full")
+        backends, epoch = runner.backends(), begin.base.epoch
+        if any(isinstance(backend, NativeState) for backend in backends):
+            path = self._new_snapshot(begin.attempt, epoch, "native")
+            header = self._header(epoch, "native")
+            return self._natives.start(self._layout, path, header, backends, begin.snapshots)
+        path = self._new_snapshot(begin.attempt, epoch, "full")
         header = self._header(epoch, "full")
 
         def write() -> SnapshotRef:
-            return write_snapshot(
-                path, header, (section for backend in runner.backends() for section in backend.full_sections())
-            )
+            return write_snapshot(path, header, (section for each in backends for section in each.full_sections()))
 
         return FullSnapshotChild.start(path.name, write)
+
+    def _new_snapshot(self, attempt: Attempt, epoch: int, kind: SnapshotKind) -> Location:
+        assert self._layout is not None
+        # Another slot may make a native snapshot in the same attempt, if this one is taken for dead: it will be of
+        # other files, under names that this one may still write to.
+        unique = f"{attempt.id}-{self._address.incarnation}" if kind == "native" else attempt.id
+        return self._layout.new_snapshot(self._address.stage, self._address.partition, epoch, unique, kind)
 
     def _header(self, epoch: int, kind: str) -> dict[str, object]:
         return {

@@ -9,16 +9,21 @@ from typing import Any
 import pytest
 
 from headwater.checkpoint.epoch_sizing import EpochSizer
+from headwater.checkpoint.manifest import Manifest, PartitionRecord
+from headwater.checkpoint.paths import SnapshotKind
 from headwater.checkpoint.restart_policy import FixedDelay
 from headwater.checkpoint.schedule import CheckpointSchedule, CheckpointSettings
+from headwater.checkpoint.snapshot_file import SnapshotRef
 from headwater.checkpoint.store import ManifestStore
 from headwater.common.errors import CheckpointError, JobFailedError
 from headwater.runtime.engine import EpochHeader
 from headwater.runtime.job import checkpoints as checkpoints_module
+from headwater.runtime.job.committers import SinkCommitters
 from headwater.runtime.job.coordinator import Coordinator
 from headwater.runtime.slot import slot as slot_module
 from headwater.runtime.slot import upload as upload_module
-from tests.unit.runtime.in_process_engine import InProcessEngine
+from headwater.runtime.slot.protocol import SnapshotPart
+from tests.unit.runtime.in_process_engine import InProcessEngine, plan_of
 from tests.unit.runtime.test_coordinator import EPOCH_RECORDS, Job, expected
 
 
@@ -245,3 +250,33 @@ def test_failures_are_counted_in_a_row() -> None:
     assert schedule.failed(5)
     schedule.cut(6)
     assert not schedule.failed(7)
+
+
+def test_a_full_snapshot_of_a_checkpoint_that_failed_is_not_used() -> None:
+    """Deltas go on from the checkpoint before it, and say nothing about keys that came and went in between."""
+    schedule = CheckpointSchedule(CheckpointSettings(tolerable_failures=5))
+    committers = SinkCommitters(plan_of(lambda env: env.from_collection([1])))
+    checkpoints = checkpoints_module.Checkpoints(None, committers, schedule, 1)
+    place = (1, 0)
+
+    def ref(epoch: int, kind: SnapshotKind) -> SnapshotRef:
+        return SnapshotRef(f"{kind}-{epoch}", 1, 0, epoch, kind, (0, 1))
+
+    def end_of_epoch(epoch: int, error: str | None = None) -> None:
+        partitions = [PartitionRecord(*place)]
+        draft = Manifest("j", "job", epoch, 1, 0, 0, "p", 1, partitions=partitions)
+        checkpoints.cut(checkpoints_module.Cut(f"t{epoch}", draft, {place}, {}, 0, 0.0))
+        checkpoints.add_part(place, SnapshotPart(f"t{epoch}", ref(epoch, "delta"), error), 0.0)
+
+    end_of_epoch(1)
+    checkpoints.advance(wait=True)
+    end_of_epoch(2, error="no space left")
+    checkpoints.add_full(place, ref(2, "full"))
+    checkpoints.advance(wait=True)
+    end_of_epoch(3)
+    checkpoints.advance(wait=True)
+    assert [each.name for each in checkpoints.chains[place]] == ["delta-1", "delta-3"]
+    checkpoints.add_full(place, ref(3, "full"))
+    end_of_epoch(4)
+    checkpoints.advance(wait=True)
+    assert [each.name for each in checkpoints.chains[place]] == ["full-3", "delta-4"]
