@@ -123,7 +123,7 @@ def wait_for_epochs(terminal: Terminal, process: subprocess.Popen[bytes], say: S
         seen.extend(job for job in jobs if job["status"] == "RUNNING" and job["progress"]["epoch"] >= 0)
         return bool(seen) and seen[-1]["progress"]["epoch"] >= seen[0]["progress"]["epoch"] + more
 
-    wait_until(gone_on, "the job to go on", seconds=120)
+    wait_until(gone_on, "the job to go on", seconds=180)
     return seen[-1]
 
 
@@ -134,7 +134,7 @@ def assert_counted_once(results: list[tuple[int, int]]) -> None:
     assert counts == Counter((key, count) for key in range(KEYS) for count in range(1, highest[key] + 1))
 
 
-@pytest.mark.timeout(400)
+@pytest.mark.timeout(600)
 def test_a_day_of_a_job(terminal: Terminal, say: Say, tmp_path: Path) -> None:
     first, second, savepoints = tmp_path / "first", tmp_path / "second", tmp_path / "savepoints"
     process = terminal.start("-p", 2, "-c", first)
