@@ -7,7 +7,7 @@ That is the usual case, and the loops below are written for it.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from headwater.common.errors import StateError
@@ -64,7 +64,7 @@ class _HeapPanes(HeapStore, Panes):
             del self.table[namespace]
 
     def keys_stored(self) -> Collection[Any]:
-        return [(key, namespace) for namespace, pane in self.table.items() for key in pane]
+        return _Pairs(self.table)
 
     def keys_changed(self, log: dict[Any, Any]) -> Collection[Any]:
         changed: list[Any] = []
@@ -141,6 +141,24 @@ class _HeapPanes(HeapStore, Panes):
     def _copy_for_query(self, value: Any) -> Any:
         """`value` such that what the processing thread does to it does not show."""
         return value
+
+
+class _Pairs(Collection[Any]):
+    """All pairs (key, namespace), without a list of them: their number is asked for in every epoch."""
+
+    __slots__ = ("_table",)
+
+    def __init__(self, table: dict[Any, dict[Any, Any]]) -> None:
+        self._table = table
+
+    def __len__(self) -> int:
+        return sum(map(len, self._table.values()))
+
+    def __iter__(self) -> Iterator[Any]:
+        return ((key, namespace) for namespace, pane in self._table.items() for key in pane)
+
+    def __contains__(self, pair: object) -> bool:
+        return isinstance(pair, tuple) and pair[0] in self._table.get(pair[1], ())
 
 
 class HeapFoldedPanes(_HeapPanes, FoldedPanes):

@@ -222,3 +222,15 @@ def restored(sections: list[Any], in_lists: bool) -> Any:
     for section in sections:
         state.load_section(section)
     return state.get_element_panes(NAME) if in_lists else state.get_folded_panes(NAME)
+
+
+def test_pairs_are_counted_and_found_without_being_listed() -> None:
+    state, panes = folded()
+    panes.reduce("abc", [0, 0, 10], [1, 2, 3], operator.add)
+    pairs = panes.keys_stored()
+    assert not isinstance(pairs, list)
+    assert sorted(pairs) == [("a", 0), ("b", 0), ("c", 10)]
+    assert len(pairs) == state.number_of_entries() == 3
+    assert ("c", 10) in pairs and ("c", 0) not in pairs and "c" not in pairs
+    panes.drop(0)
+    assert len(pairs) == 1
