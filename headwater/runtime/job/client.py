@@ -58,6 +58,7 @@ class LocalJobClient(JobClient):
 
     def running(self, coordinator: Coordinator) -> None:
         self._coordinator = coordinator
+        self._plan = coordinator.plan
         self._status = JobStatus.RUNNING
         if self._cancel_requested:
             coordinator.cancel()

@@ -13,7 +13,7 @@ import secrets
 import threading
 import time
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from typing import Any
 
@@ -100,6 +100,9 @@ class Coordinator:
         self._token = "start"
         self._cut_requested = False
         self._requests: deque[Request] = deque()
+        self._closed = False
+        self.on_first_epoch: Callable[[], None] | None = None
+        """Called once, when the first epoch of this coordinator was accepted."""
         settings = settings or CheckpointSettings()
         self._eager = self._committers.eager if settings.interval_ms > 0 else set()
         self.checkpoints = Checkpoints(
@@ -216,6 +219,9 @@ class Coordinator:
         if not final:
             self._sizer.observe(records, duration_ms)
         self.last_commit = time.monotonic()
+        notify, self.on_first_epoch = self.on_first_epoch, None
+        if notify is not None:
+            notify()
         self.progress.epoch_ms = duration_ms
         self.progress.epoch_done(records)
         return records
@@ -258,6 +264,12 @@ class Coordinator:
     def ask(self, request: Request) -> None:
         """Have something done between two epochs. May be called from any thread."""
         self._requests.append(request)
+        if self._closed:
+            self._refuse_requests()
+
+    def take_requests(self) -> list[Request]:
+        """What was asked for and is not done yet, for the coordinator that comes after this one."""
+        return [self._requests.popleft() for _ in range(len(self._requests))]
 
     @property
     def has_checkpoints(self) -> bool:
@@ -598,8 +610,11 @@ class Coordinator:
 
     def close(self) -> None:
         self.checkpoints.close()
-        for request in self._requests:
+        self._closed = True
+        self._refuse_requests()
+        self._committers.close()
+
+    def _refuse_requests(self) -> None:
+        for request in self.take_requests():
             waiting: Future[Any] = request.path if isinstance(request, SavepointRequest) else request.done
             waiting.set_exception(HeadwaterError("the job ended before it got to this request"))
-        self._requests.clear()
-        self._committers.close()

@@ -55,6 +55,7 @@ from headwater.runtime.job.control import ControlServer, open_control
 from headwater.runtime.job.coordinator import Coordinator, JobCancelledError, RescaleAsked, StoppedWithSavepoint
 from headwater.runtime.job.loop import run_epochs
 from headwater.runtime.job.progress import JobProgress
+from headwater.runtime.job.requests import Request
 from headwater.runtime.job.requirements import check_requirements
 from headwater.runtime.job.start import JobStart, prepare_start
 from headwater.runtime.main_module import capture_main
@@ -89,6 +90,8 @@ class _Job:
         self._start: JobStart
         self._coordinator: Coordinator | None = None
         self._launch: SlotLaunch | None = None
+        self._left_over: list[Request] = []
+        """Asked of the coordinator before a rescale: for the one after it."""
         self._control: ControlServer | None = None
         self.client: LocalJobClient
 
@@ -163,6 +166,10 @@ class _Job:
             except RescaleAsked as asked:
                 rescaled = asked
                 self._take_plan(asked)
+            except BaseException as error:
+                if rescaled is not None and not rescaled.request.done.done():
+                    rescaled.request.done.set_exception(HeadwaterError(f"the job did not go on: {error}"))
+                raise
         first, last = coordinator.first_epoch_started, coordinator.last_commit
         runtime_ms = int((last - first) * 1000) if first is not None and last is not None else 0
         return JobExecutionResult(JobID(self._start.job_id), runtime_ms, coordinator.progress.accumulators())
@@ -205,7 +212,9 @@ class _Job:
             coordinator.clean_up()
             self.client.running(coordinator)
             if rescaled is not None:
-                rescaled.goes_on()
+                coordinator.on_first_epoch = rescaled.goes_on
+            for request in self._left_over:
+                coordinator.ask(request)
             if not coordinator.finished:
                 with contextlib.suppress(StoppedWithSavepoint):
                     self._drive(coordinator)
@@ -224,6 +233,7 @@ class _Job:
         self._start.decision = Resume(
             manifest, Epoch(manifest.epoch + 1), manifest.incarnation + 1, manifest.committables, reshaped=True
         )
+        self._left_over = self._coordinator.take_requests()
         self._end_slots()
         self._coordinator.close()
 
