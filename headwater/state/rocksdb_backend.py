@@ -23,6 +23,7 @@ from headwater.state.panes import ElementPanes, FoldedPanes
 from headwater.state.rocksdb_database import Changes, Database, take_over
 from headwater.state.rocksdb_facts import Facts, store_timers, timer_sections
 from headwater.state.rocksdb_list import RocksListState
+from headwater.state.rocksdb_native import native_facts, read_native_sections
 from headwater.state.rocksdb_options import RocksDBOptions
 from headwater.state.rocksdb_panes import RocksElementPanes, RocksFoldedPanes
 from headwater.state.rocksdb_store import RocksStore
@@ -86,6 +87,8 @@ class RocksDBKeyedStateBackend(KeyedStateBackend):
         self._in_epoch = False
         self._damaged = False
         """Whether the database may hold half an epoch."""
+        self._converted_in_native: set[str] = set()
+        """States whose values were of their present form when the last native checkpoint was made."""
         self._boundary = threading.Lock()
         """Held while the database changes and while a query reads."""
         self._open(self._options.new_directory())
@@ -178,12 +181,11 @@ class RocksDBKeyedStateBackend(KeyedStateBackend):
         self._in_epoch = True
 
     def commit_epoch(self, *, cut: bool = False) -> None:
-        changes: Changes = []
         stores = self._stores()
-        for store in stores:
-            store.collect(changes)
+        changes = [store.collect() for store in stores]  # all of them before the first is written: it may raise
         with self._boundary:
-            self._write(changes)
+            for each in changes:
+                self._write(each)
             for store in stores:
                 store.committed_now(cut=cut)
             for queue in (self.event_timers, self.processing_timers):
@@ -229,7 +231,7 @@ class RocksDBKeyedStateBackend(KeyedStateBackend):
 
     # -- sections ------------------------------------------------------------------------------------------------------
 
-    def delta_sections(self) -> list[Section]:
+    def delta_sections(self, *, on_native: bool = False) -> list[Section]:
         if not self.log_changes:
             raise StateError(
                 f"operator '{self.uid}': there is no delta, because changes are not logged; "
@@ -240,7 +242,7 @@ class RocksDBKeyedStateBackend(KeyedStateBackend):
             self._clean_up(registered)
             store = registered.store
             log = store.changes()
-            if registered.form.delta_is_whole():
+            if registered.form.delta_is_whole() and not (on_native and name in self._converted_in_native):
                 sections += self._full_sections_of(name, registered)
             for group, keys in store.by_key_group(store.keys_changed(log)).items():
                 entries = store.delta_entries(keys, log)
@@ -298,6 +300,7 @@ class RocksDBKeyedStateBackend(KeyedStateBackend):
         """Replace each value by what `convert` makes of it, before its first use."""
         store, layout = registered.store, registered.layout
         one: Convert = (lambda pair: (convert(pair[0]), *pair[1:])) if layout.ttl else convert
+        store.pickler.start_over()
         for group in self.key_groups:
             for entries in store.full_entries(group, None):
                 columns = list(entries)
@@ -319,37 +322,64 @@ class RocksDBKeyedStateBackend(KeyedStateBackend):
         """
         if self._in_epoch:
             raise StateError(f"operator '{self.uid}': a native checkpoint can be made between two epochs only")
-        states = {name: (known.state_id, tuple(known.layout)) for name, known in self._states.items()}
-        facts = Facts(self.uid, self.max_parallelism, (self.key_groups.start, self.key_groups.stop), states)
+        self._converted_in_native = {name for name, known in self._states.items() if known.form.converted}
+        facts = Facts(
+            self.uid,
+            self.max_parallelism,
+            (self.key_groups.start, self.key_groups.stop),
+            {name: (known.state_id, tuple(known.layout)) for name, known in self._states.items()},
+            {name: classes for name, known in self._states.items() if (classes := known.store.pickler.classes())},
+            any(known.store.pickler.has_stored_records for known in self._states.values()),
+        )
         with self._boundary:
             self.database.set_facts(facts.to_dict())
             store_timers(self.database, [*self.event_timers.full_sections(), *self.processing_timers.full_sections()])
             self.database.checkpoint(directory)
 
-    def load_native(self, directory: Path) -> None:
-        """Restore what `native_checkpoint` made for the same key groups; before the first use of any state.
+    @property
+    def local_directory(self) -> Path | None:
+        return self._options.directory
 
-        For other key groups, or to continue on the heap, load what `read_native_sections` gives.
+    def new_native_checkpoint(self) -> Path:
+        directory = self._options.new_directory()
+        directory.rmdir()  # its name is taken, and RocksDB wants to make it
+        try:
+            self.native_checkpoint(directory)
+        except BaseException:
+            shutil.rmtree(directory, ignore_errors=True)
+            raise
+        return directory
+
+    def load_native(self, directory: Path) -> bool:
+        """Restore what `native_checkpoint` made; before the first use of any state.
+
+        True: the database goes on with the very files of the checkpoint. False: they are of other key groups, or of
+        classes that have changed since, so the entries were loaded one by one.
         """
         if self._states:
             raise StateError(f"operator '{self.uid}' has state already; a native checkpoint is loaded before anything")
+        facts = native_facts(directory)
+        if facts.max_parallelism != self.max_parallelism:
+            raise StateError(
+                f"the native checkpoint in {directory} has {facts.max_parallelism} key groups, but operator "
+                f"'{self.uid}' has {self.max_parallelism}; the number is fixed, set the maximum parallelism back"
+            )
+        if not facts.fits(self.key_groups, self.max_parallelism):
+            for section in read_native_sections(directory, self.uid, self.key_groups):
+                self.load_section(section)
+            return False
         path = self._options.new_directory()
         take_over(directory, path)
         with self._boundary:
             self._dispose()
             self._open(path)
-        facts = Facts.of(self.database)
-        own = (self.key_groups.start, self.key_groups.stop)
-        if facts.key_groups != own or facts.max_parallelism != self.max_parallelism:
-            raise StateError(
-                f"the native checkpoint in {directory} is of the key groups {facts.key_groups[0]}-"
-                f"{facts.key_groups[1] - 1} of {facts.max_parallelism}, but operator '{self.uid}' has {own[0]}-"
-                f"{own[1] - 1} of {self.max_parallelism} here; load what read_native_sections() gives instead"
-            )
         for name, (state_id, layout) in facts.states.items():
-            self._registered(name, StateLayout(*layout), state_id).store.loaded()
+            store = self._registered(name, StateLayout(*layout), state_id).store
+            store.loaded()
+            store.pickler.loaded(facts.classes.get(name, ()))
         for section in timer_sections(self.database, self.uid):
             self.load_section(section)
+        return True
 
     # -- all keys ------------------------------------------------------------------------------------------------------
 

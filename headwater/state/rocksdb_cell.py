@@ -6,7 +6,6 @@ are.
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Callable
 from typing import Any
 
@@ -31,18 +30,25 @@ class ListCell:
         """Whether what is in the database is of no use any more."""
 
     @classmethod
-    def from_head(cls, data: bytes) -> ListCell:
-        return cls(*pickle.loads(data))
+    def from_head(cls, data: bytes, database: Database) -> ListCell:
+        return cls(*database.loads(data))
 
     def __len__(self) -> int:
         return self.offset + len(self.elements)
 
     def whole(self, database: Database, body: bytes) -> list[Any]:
         """All elements, which are in memory from now on. `body` is what the keys of the pieces begin with."""
-        if self.offset:
-            self.elements = self._sealed_elements(database, body) + self.elements
-            self.offset = 0
+        self.load(database, body)
         return self.elements
+
+    def load(self, database: Database, body: bytes) -> int:
+        """Bring all elements into memory; returns how many bytes were read."""
+        if not self.offset:
+            return 0
+        found = database.get([_piece(body, index) for index in range(self.pieces)])
+        self.elements = [element for data in found for element in database.loads(data)] + self.elements
+        self.offset = 0
+        return sum(map(len, found))
 
     def since(self, base: int, database: Database, body: bytes) -> list[Any]:
         """The elements from position `base` on."""
@@ -50,24 +56,24 @@ class ListCell:
             self.whole(database, body)
         return self.elements[base - self.offset :]
 
-    def _sealed_elements(self, database: Database, body: bytes) -> list[Any]:
-        found = database.get([_piece(body, index) for index in range(self.pieces)])
-        return [element for data in found for element in pickle.loads(data)]
+    def forget_pieces(self) -> None:
+        """Keep only what the pieces of the database do not have. The list must be as it is in the database."""
+        self.elements, self.offset = self.elements[self.sealed - self.offset :], self.sealed
 
     def replace(self, elements: list[Any]) -> None:
         self.elements, self.offset, self.rewritten = elements, 0, True
 
     def collect(
         self, changes: Changes, address: bytes, body: bytes, head: Callable[[Any], bytes], dumps: Callable[[Any], bytes]
-    ) -> int:
-        """Append what makes the database hold this list; returns the size of the head. Empty: it goes."""
+    ) -> None:
+        """Append what makes the database hold this list. Empty: it goes."""
         if self.rewritten:
             changes += [(_piece(body, index), None) for index in range(self.pieces)]
             self.sealed = self.pieces = 0
             self.rewritten = False
         if not len(self):
             changes.append((address, None))
-            return 0
+            return
         tail = self.elements[self.sealed - self.offset :]
         data = head((self.sealed, self.pieces, tail))
         if len(data) > _SEAL_BYTES:
@@ -77,9 +83,7 @@ class ListCell:
             tail = []
             data = head((self.sealed, self.pieces, tail))
         changes.append((address, data))
-        # The pieces need not stay in memory.
-        self.elements, self.offset = tail, self.sealed
-        return len(data)
+        self.elements, self.offset = tail, self.sealed  # the pieces need not stay in memory
 
 
 def _piece(body: bytes, index: int) -> bytes:

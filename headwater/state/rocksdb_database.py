@@ -21,6 +21,7 @@ from typing import Any, Final
 from rocksdict import AccessType, Checkpoint, Options, Rdict, ReadOptions, WriteBatch, WriteOptions
 
 from headwater.common.errors import StateError
+from headwater.state.rocksdb_values import PlainValues, ValueReader
 
 _FORMAT: Final = 1
 _META: Final = b"\xff\xff"
@@ -67,8 +68,14 @@ class Database:
         without_log = WriteOptions()
         without_log.disable_wal = True  # type: ignore[assignment,method-assign]  # a property, whatever the stubs say
         self._rdict.set_write_options(without_log)
+        self.read_with(PlainValues())
         self.get: Callable[[Any], Any] = self._rdict.get
         """`get(key)` is the value or None; `get([key, ...])` a list of them."""
+
+    def read_with(self, values: ValueReader) -> None:
+        """How values become objects from now on."""
+        self.loads: Callable[[bytes], Any] = values.loads
+        self.key_behind: Callable[[bytes], Any] = values.key_behind
 
     def scan(self, start: bytes, after: bytes | None = None) -> Iterator[tuple[bytes, bytes]]:
         """The entries whose keys begin with `start`, in order; only those behind the key `after`.

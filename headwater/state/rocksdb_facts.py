@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from headwater.common.errors import StateError
+from headwater.state.evolution import ClassChange
 from headwater.state.rocksdb_database import Database
+from headwater.state.rocksdb_values import changes_of
 from headwater.state.section import Section
 
 _TIMERS = "timers/"
@@ -23,13 +25,29 @@ class Facts:
     """(the first, the one after the last)"""
     states: dict[str, tuple[int, tuple[Any, ...]]]
     """{name: (id, layout)}"""
+    classes: dict[str, list[tuple[Any, ...]]] = field(default_factory=dict)
+    """{name of a state: what the classes of its keys and values were, as far as there are any}"""
+    has_stored_records: bool = False
+    """Whether there are values of an older form, which the program must ask for before they can be used."""
+
+    def fits(self, key_groups: range, max_parallelism: int) -> bool:
+        """Whether a backend with these key groups, and the classes of today, can use the database as it is."""
+        return (
+            self.key_groups == (key_groups.start, key_groups.stop)
+            and self.max_parallelism == max_parallelism
+            and not self.has_stored_records
+            and not self.class_changes()
+        )
+
+    def class_changes(self) -> tuple[ClassChange, ...]:
+        return changes_of(schema for classes in self.classes.values() for schema in classes)
 
     @classmethod
     def of(cls, database: Database) -> Facts:
         facts = database.facts()
         if not facts:
             raise StateError(f"{database.path} is a RocksDB database, but not a native checkpoint of headwater")
-        return cls(**{name: facts[name] for name in cls.__slots__})
+        return cls(**{name: facts[name] for name in cls.__slots__ if name in facts})
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)

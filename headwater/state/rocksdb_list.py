@@ -8,10 +8,10 @@ from typing import Any
 from headwater.common.errors import StateError
 from headwater.state.api import ListState
 from headwater.state.copying import is_immutable
-from headwater.state.heap_store import ABSENT, Keep
+from headwater.state.heap_store import ABSENT, Keep, KeyScope
 from headwater.state.rocksdb_cell import ListCell
 from headwater.state.rocksdb_database import Changes
-from headwater.state.rocksdb_store import RocksStore, in_pieces
+from headwater.state.rocksdb_store import OBJECT_BYTES_PER_BYTE, RocksStore, StoreOwner, in_pieces
 
 REWRITTEN = -1
 """In `changed`: there was a list, and more than appending was done to it."""
@@ -20,10 +20,16 @@ REWRITTEN = -1
 class RocksListState(RocksStore, ListState[Any]):
     """Cache {key: ListCell}; changed {key: the length before (0: there was no list), or REWRITTEN}."""
 
+    def __init__(self, owner: StoreOwner, scope: KeyScope, name: str, state_id: int, namespaced: bool) -> None:
+        super().__init__(owner, scope, name, state_id, namespaced)
+        self._read_whole: dict[Any, ListCell] = {}
+        """Lists whose pieces were read from the database in this epoch."""
+        self._bytes_read = 0.0
+
     def get(self) -> list[Any]:
         key = self._scope.current_key
         cell = self._cell(key)
-        elements = cell.whole(self._database, self._body(key))
+        elements = self._whole(key, cell)
         if not is_immutable(tuple(elements)):
             self._touch(key, cell)
             cell.rewritten = True  # the caller may change elements in place
@@ -53,7 +59,30 @@ class RocksListState(RocksStore, ListState[Any]):
     def peek(self) -> list[Any]:
         """The live list for looking only: it must not be changed nor handed to a user."""
         key = self._scope.current_key
-        return self._cell(key).whole(self._database, self._body(key))
+        return self._whole(key, self._cell(key))
+
+    def _whole(self, key: Any, cell: ListCell) -> list[Any]:
+        if cell.offset:
+            if self._bytes_read > self._owner.memory.object_bytes_per_store():
+                self._forget_pieces()
+            self._read_whole[key] = cell
+            self._bytes_read += OBJECT_BYTES_PER_BYTE * cell.load(self._database, self._body(key))
+        return cell.elements
+
+    def _forget_pieces(self) -> None:
+        """Lists that were only read need not stay in memory as a whole."""
+        for key, cell in self._read_whole.items():
+            if key not in self.changed:
+                cell.forget_pieces()
+        self._read_whole, self._bytes_read = {}, 0.0
+
+    def committed_now(self, *, cut: bool) -> None:
+        super().committed_now(cut=cut)
+        self._forget_pieces()
+
+    def rollback(self) -> None:
+        self._forget_pieces()
+        super().rollback()
 
     def _touch(self, key: Any, cell: ListCell) -> None:
         if self.changed.get(key, len(cell)):
@@ -65,7 +94,7 @@ class RocksListState(RocksStore, ListState[Any]):
         cell: ListCell | None = self.cache.get(key)
         if cell is None:
             data = self._database.get(self._address(key))
-            cell = ListCell() if data is None else ListCell.from_head(data)
+            cell = ListCell() if data is None else ListCell.from_head(data, self._database)
             if data is not None:
                 self._note_size(len(data))
             if len(self.cache) >= self._room:
@@ -85,21 +114,25 @@ class RocksListState(RocksStore, ListState[Any]):
             count += (len(self.cache[key]) > 0) - (before != 0)
         return count
 
-    def collect(self, changes: Changes) -> None:
+    def collect(self) -> Changes:
+        changes: Changes = []
         count = self.count()
         for key, before in self.changed.items():
             cell = self.cache[key]
             if len(cell) or before:
                 head = lambda content, key=key: self._head(key, content)  # noqa: E731
-                self._note_size(cell.collect(changes, self._address(key), self._body(key), head, self._dumps))
+                cell.collect(changes, self._address(key), self._body(key), head, self._dumps)
         self._count = count
+        self._note_sizes(changes)
+        return changes
 
     def _merge(self, older: dict[Any, Any], newer: dict[Any, Any]) -> dict[Any, Any]:
         return merge_lengths(older, newer)
 
     def committed(self, key: Any) -> Any:
-        data = self._database.get(self._address(key))
-        return ABSENT if data is None else ListCell.from_head(data).whole(self._database, self._body(key))
+        database = self._database
+        data = database.get(self._address(key))
+        return ABSENT if data is None else ListCell.from_head(data, database).whole(database, self._body(key))
 
     def delta_entries(self, keys: Iterable[Any], log: dict[Any, Any]) -> tuple[Any, ...]:
         """(keys, base lengths, elements after the base, deleted keys); base 0 replaces the list."""
@@ -124,20 +157,21 @@ class RocksListState(RocksStore, ListState[Any]):
 
     def _rows(self, group: int, keep: Keep | None) -> Iterator[tuple[Any, list[Any], int]]:
         """(key, elements, size) of a key group."""
-        for key, cell, size in self._cells(group):
-            elements = cell.whole(self._database, self._body(key))
+        for key, cell, body, size in self._cells(group):
+            elements = cell.whole(self._database, body)
             if keep is not None:
                 elements = [element for element in elements if keep(element)]
             if elements:
                 yield key, elements, size * (1 + cell.pieces)
 
-    def _cells(self, group: int) -> Iterator[tuple[Any, ListCell, int]]:
+    def _cells(self, group: int) -> Iterator[tuple[Any, ListCell, bytes, int]]:
+        """(key, list, what the keys of its pieces begin with, size of the head)"""
         for address, data in self._database.scan(self._heads[group]):
             key = self._key_in(address, data)
             if key not in self.changed:
-                yield key, ListCell.from_head(data), len(data) + 64
+                yield key, ListCell.from_head(data, self._database), self._body_at(address, group), len(data) + 64
         for key in self.by_key_group(self.changed).get(group, ()):
-            yield key, self.cache[key], 64
+            yield key, self.cache[key], self._body(key), 64
 
     def load_entries(self, entries: tuple[Any, ...]) -> Changes:
         keys, bases, added, deleted = entries
@@ -148,10 +182,8 @@ class RocksListState(RocksStore, ListState[Any]):
         for key in deleted:
             self._cell(key).replace([])
             self.changed[key] = REWRITTEN
-        changes: Changes = []
         self._count = 0
-        self.collect(changes)
-        return changes
+        return self.collect()
 
 
 def load_elements(cell: ListCell, base: int, elements: list[Any], store: Any, key: Any, what: str) -> None:

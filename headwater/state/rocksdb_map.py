@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -17,7 +16,6 @@ from headwater.state.rocksdb_store import (
     RocksStore,
     StoreOwner,
     in_pieces,
-    key_behind,
 )
 
 _STOP = b"."
@@ -152,9 +150,11 @@ class RocksMapState(RocksStore, MapState[Any, Any]):
         if entries.complete:
             return ABSENT
         data = self._database.get(self._body(owner) + encode_key(key)[0])
-        value = ABSENT if data is None else pickle.loads(data)
+        value = ABSENT if data is None else self._database.loads(data)
         if data is not None:
             self._note_size(len(data))
+        if self._cached_values > self._entries_with_room():
+            self._forget_maps()
         entries.values[key] = value
         self._cached_values += 1
         return value
@@ -173,9 +173,14 @@ class RocksMapState(RocksStore, MapState[Any, Any]):
 
     def _stored(self, owner: Any) -> Iterator[tuple[Any, Any]]:
         """The entries of a map in the database."""
-        body = self._body(owner)
-        for address, data in self._database.scan(body):
-            yield _map_key(address, data, len(body)), pickle.loads(data)
+        return self._stored_at(self._body(owner))
+
+    def _stored_at(self, body: bytes) -> Iterator[tuple[Any, Any]]:
+        database = self._database
+        start = len(body)
+        for address, data in database.scan(body):
+            key = decode_key(address, start)[0] if data.endswith(_STOP) else database.key_behind(data)
+            yield key, database.loads(data)
 
     def _touch(self, owner: Any, entries: _Entries, key: Any, value: Any) -> Any:
         """The caller may change `value` in place."""
@@ -207,11 +212,15 @@ class RocksMapState(RocksStore, MapState[Any, Any]):
             count += self.has(owner) - log.existed
         return count
 
-    def collect(self, changes: Changes) -> None:
+    def collect(self) -> Changes:
+        changes: Changes = []
         count = self.count()
         for owner, log in self.changed.items():
             self._collect(owner, log, changes)
+            self._cached_values += len(log.keys)
         self._count = count
+        self._note_sizes(changes)
+        return changes
 
     def _collect(self, owner: Any, log: _Log, changes: Changes) -> None:
         entries, body, present = self.cache[owner], self._body(owner), self.has(owner)
@@ -232,13 +241,18 @@ class RocksMapState(RocksStore, MapState[Any, Any]):
 
     def committed_now(self, *, cut: bool) -> None:
         super().committed_now(cut=cut)
-        limit = self._entries_with_room()
-        if self._cached_values > limit or len(self.cache) > limit:  # maps differ in size: count what is in them
-            self._cached_values = sum(len(entries.values) + 1 for entries in self.cache.values())
-            for owner in list(self.cache):
-                if self._cached_values <= limit:
-                    break
-                self._cached_values -= len(self.cache.pop(owner).values) + 1
+        if self._cached_values > self._entries_with_room():
+            self._forget_maps()
+
+    def _forget_maps(self) -> None:
+        """Maps differ in size, so the entries in them are counted; a quarter more goes than must."""
+        goal = self._entries_with_room() * 3 // 4
+        held = sum(len(entries.values) + 1 for entries in self.cache.values())
+        for owner in [owner for owner in self.cache if owner not in self.changed]:
+            if held <= goal:
+                break
+            held -= len(self.cache.pop(owner).values) + 1
+        self._cached_values = min(held, goal)  # what is changed stays, and must not make each look-up come here
 
     def _merge(self, older: dict[Any, Any], newer: dict[Any, Any]) -> dict[Any, Any]:
         merged = {**newer, **older}
@@ -299,8 +313,14 @@ class RocksMapState(RocksStore, MapState[Any, Any]):
 
     def _maps(self, group: int) -> Iterator[tuple[Any, dict[Any, Any], int]]:
         """(key, map, size) of a key group. The maps of the database are not kept in memory."""
-        for owner in self.keys_of_group(group):
-            entries = self._live(owner) if owner in self.changed else dict(self._stored(owner))
+        changed = self.changed
+        for address, data in self._database.scan(self._heads[group]):
+            owner = self._key_in(address, data)
+            if owner not in changed:
+                entries = dict(self._stored_at(self._body_at(address, group)))
+                yield owner, entries, 64 + len(entries) * int(self._mean_bytes)
+        for owner in self.by_key_group(changed).get(group, ()) if changed else ():
+            entries = self._live(owner)
             yield owner, entries, 64 + len(entries) * int(self._mean_bytes)
 
     def load_entries(self, entries: tuple[Any, ...]) -> Changes:
@@ -311,10 +331,8 @@ class RocksMapState(RocksStore, MapState[Any, Any]):
             self._load(owner, dict(zip(keys, values, strict=True)), removed, replace=False)
         for owner in deleted:
             self._load(owner, {}, (), replace=True)
-        changes: Changes = []
         self._count = 0
-        self.collect(changes)
-        return changes
+        return self.collect()
 
     def _load(self, owner: Any, values: dict[Any, Any], removed: Iterable[Any], *, replace: bool) -> None:
         entries = self._entries(owner)
@@ -352,7 +370,3 @@ class _Peeking:
 
     def _all(self) -> dict[Any, Any]:
         return self._state._live(self._state._scope.current_key)
-
-
-def _map_key(address: bytes, data: bytes, length_of_body: int) -> Any:
-    return decode_key(address, length_of_body)[0] if data.endswith(_STOP) else key_behind(data)

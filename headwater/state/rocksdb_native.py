@@ -12,6 +12,7 @@ from headwater.state.rocksdb_database import Database
 from headwater.state.rocksdb_facts import Facts, timer_sections
 from headwater.state.rocksdb_options import RocksDBMemory
 from headwater.state.rocksdb_stores import STORES
+from headwater.state.rocksdb_values import StoredValues
 from headwater.state.section import KEYED, Section
 
 _MEMORY_BYTES = 32 << 20
@@ -28,8 +29,20 @@ class _Reader:
         self.memory = RocksDBMemory(_MEMORY_BYTES)
         self.database = Database(directory, self.memory.database_options(), read_only=True)
         self.facts = Facts.of(self.database)
+        changes = self.facts.class_changes()
+        if changes:
+            self.database.read_with(StoredValues(changes))
         self.max_parallelism = self.facts.max_parallelism
         self.key_groups = range(*self.facts.key_groups)
+
+
+def native_facts(directory: Path) -> Facts:
+    """Whose state a native checkpoint is. It is not changed."""
+    database = Database(directory, RocksDBMemory(_MEMORY_BYTES).database_options(), read_only=True)
+    try:
+        return Facts.of(database)
+    finally:
+        database.close()
 
 
 def read_native_sections(directory: Path, uid: str, key_groups: range | None = None) -> Iterator[Section]:

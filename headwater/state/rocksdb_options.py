@@ -16,7 +16,7 @@ from headwater.common.errors import ConfigurationError
 MIN_MEMORY_BYTES = 8 << 20
 DEFAULT_MEMORY_BYTES = 256 << 20
 
-_MAX_WRITE_BUFFER_BYTES = 16 << 20
+_MAX_WRITE_BUFFER_BYTES = 64 << 20
 _MAX_OPEN_FILES = 256
 """Each open file holds a little memory outside the block cache."""
 

@@ -6,7 +6,6 @@ the loops below are written for it.
 
 from __future__ import annotations
 
-import pickle
 import struct
 from abc import abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -201,7 +200,8 @@ class _RocksPanes(RocksStore, Panes):
 
     # -- epochs --------------------------------------------------------------------------------------------------------
 
-    def collect(self, changes: Changes) -> None:
+    def collect(self) -> Changes:
+        changes: Changes = []
         count = self.count()
         self._collect_removals(changes)
         for pair, entry in self._changed_entries():
@@ -210,6 +210,8 @@ class _RocksPanes(RocksStore, Panes):
             elif self.changed[pair[1]][pair[0]]:
                 changes.append((self._address(pair), None))
         self._count = count
+        self._note_sizes(changes)
+        return changes
 
     def _changed_entries(self) -> Iterator[tuple[Pair, Any]]:
         """(pair, entry now, or MISSING) of all that the epoch changed. What it changed is in memory."""
@@ -229,8 +231,8 @@ class _RocksPanes(RocksStore, Panes):
                 self._stored.discard(namespace)
         super().committed_now(cut=cut)
 
-    def _make_room(self) -> None:
-        limit = self._entries_with_room()
+    def _make_room(self, needed: int = 0) -> None:
+        limit = self._entries_with_room() - needed
         panes = self._panes()
         held = sum(len(pane.values) for pane in panes.values())
         for pane in panes.values():
@@ -306,15 +308,15 @@ class _RocksPanes(RocksStore, Panes):
             return []
         return [(pair, entry) for pair, entry in self._changed_entries() if self.group_of(pair) == group]
 
-    def _entries(self, group: int) -> Iterator[tuple[Pair, Any, int]]:
-        """(pair, entry, size) of a key group now."""
+    def _entries(self, group: int) -> Iterator[tuple[Pair, Any, int, bytes | None]]:
+        """(pair, entry, size, what its further entries begin with; None: `pair` tells) of a key group now."""
         for address, data in self._database.scan(self._heads[group]):
             pair = self._key_in(address, data)
             if not self._is_changed(pair):
-                yield pair, self._loads(data), len(data)
+                yield pair, self._loads(data), len(data), self._body_at(address, group)
         for pair, entry in self._changed_of(group):
             if entry is not MISSING:
-                yield pair, entry, 64
+                yield pair, entry, 64, None
 
     def loaded(self) -> None:
         super().loaded()
@@ -358,7 +360,7 @@ class RocksFoldedPanes(_RocksPanes, FoldedPanes):
             known[key] = add(value, create() if so_far is None else so_far)
 
     def _loads(self, data: bytes) -> Any:
-        return pickle.loads(data)
+        return self._database.loads(data)
 
     def _before(self, entry: Any) -> bool:
         return entry is not MISSING
@@ -373,13 +375,11 @@ class RocksFoldedPanes(_RocksPanes, FoldedPanes):
         return pane.values
 
     def _collect_entry(self, pair: Pair, entry: Any, changes: Changes) -> None:
-        data = self._head(pair, entry)
-        self._note_size(len(data))
-        changes.append((self._address(pair), data))
+        changes.append((self._address(pair), self._head(pair, entry)))
 
     def committed(self, key: Any) -> Any:
         data = self._database.get(self._address(key))
-        return ABSENT if data is None else pickle.loads(data)
+        return ABSENT if data is None else self._database.loads(data)
 
     def delta_entries(self, keys: Iterable[Any], log: dict[Any, Any]) -> tuple[Any, ...]:
         """(keys, namespaces, values, deleted keys, deleted namespaces)"""
@@ -432,7 +432,7 @@ class RocksElementPanes(_RocksPanes, ElementPanes):
                 cell.elements.append(value)
 
     def _loads(self, data: bytes) -> ListCell:
-        return ListCell.from_head(data)
+        return ListCell.from_head(data, self._database)
 
     def _before(self, entry: Any) -> int:
         return 0 if entry is MISSING else len(entry)
@@ -453,7 +453,7 @@ class RocksElementPanes(_RocksPanes, ElementPanes):
 
     def _collect_entry(self, pair: Pair, entry: ListCell, changes: Changes) -> None:
         head = lambda content: self._head(pair, content)  # noqa: E731
-        self._note_size(entry.collect(changes, self._address(pair), self._body(pair), head, self._dumps))
+        entry.collect(changes, self._address(pair), self._body(pair), head, self._dumps)
 
     def _collect_removals(self, changes: Changes) -> None:
         for pair, cell in self._removed_cells:
@@ -472,8 +472,9 @@ class RocksElementPanes(_RocksPanes, ElementPanes):
         return merge_lengths(older, newer)
 
     def committed(self, key: Any) -> Any:
-        data = self._database.get(self._address(key))
-        return ABSENT if data is None else ListCell.from_head(data).whole(self._database, self._body(key))
+        database = self._database
+        data = database.get(self._address(key))
+        return ABSENT if data is None else ListCell.from_head(data, database).whole(database, self._body(key))
 
     def delta_entries(self, keys: Iterable[Any], log: dict[Any, Any]) -> tuple[Any, ...]:
         """(keys, namespaces, base lengths, elements after the base, deleted keys, deleted namespaces)"""
@@ -495,7 +496,7 @@ class RocksElementPanes(_RocksPanes, ElementPanes):
 
     def full_entries(self, group: int, keep: Keep | None) -> Iterator[tuple[Any, ...]]:
         for rows in in_pieces(self._entries(group), lambda row: row[2] * (1 + row[1].pieces)):
-            lists = [self._given(*pair, cell) for pair, cell, _ in rows]
+            lists = [cell.whole(self._database, body or self._body(pair)) for pair, cell, _, body in rows]
             yield *_columns(row[0] for row in rows), [0] * len(rows), lists, [], []
 
     def load_entries(self, entries: tuple[Any, ...]) -> Changes:
@@ -514,7 +515,7 @@ class RocksElementPanes(_RocksPanes, ElementPanes):
 
     def _stored_cell(self, pair: Pair) -> ListCell:
         data = self._database.get(self._address(pair))
-        return ListCell() if data is None else ListCell.from_head(data)
+        return ListCell() if data is None else ListCell.from_head(data, self._database)
 
 
 class _Lists(Mapping[Any, Any]):

@@ -7,22 +7,20 @@ database, and nothing is copied to be safe from the user. Unchanged entries stay
 
 from __future__ import annotations
 
-import io
 import pickle
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator
 from itertools import islice
 from typing import Any, Protocol, TypeVar
 
-import cloudpickle
 from xxhash import xxh32_intdigest
 
-from headwater.state import payload as codec
 from headwater.state.heap_store import Absent, Keep, KeyScope
 from headwater.state.key_groups import by_key_group, key_group
 from headwater.state.rocksdb_database import BODY, HEAD, PREFIX_LENGTH, Changes, Database, prefix
 from headwater.state.rocksdb_keys import INT, MAX_INT, MIN_INT, STR, decode_key, encode_key, pack_int, pack_length
 from headwater.state.rocksdb_options import RocksDBMemory
+from headwater.state.rocksdb_values import ValuePickler
 from headwater.state.stable_hash import pack_signed
 
 MISSING: Any = Absent()
@@ -33,11 +31,12 @@ _STOP = pickle.dumps(None)[-1]
 KEY_FOLLOWS = b"\0"
 """The last byte of a value that is followed by the pickle of its key, which cannot be had from its bytes."""
 
-_OBJECT_BYTES = 180
-_OBJECT_BYTES_PER_BYTE = 4
+_OBJECT_BYTES = 130
+OBJECT_BYTES_PER_BYTE = 2.5
 """What an entry costs as Python objects: measured on ints, short tuples and strings, in comparison to its pickle."""
 
 _MIN_CACHED = 1024
+_SAMPLE = 64
 
 PIECE_BYTES = 4 << 20
 """A key group that is bigger goes into a full snapshot in pieces: it need not fit into memory at once."""
@@ -81,6 +80,8 @@ class RocksStore(ABC):
         self._mean_bytes = 32.0
         self._cursor: tuple[int, bytes | None] = (self._key_groups.start, None)
         self._room = _MIN_CACHED
+        self.pickler = ValuePickler(owner.uid, name)
+        self._dumps = self.pickler.dumps
         owner.memory.share_with(self)
 
     @property
@@ -134,41 +135,45 @@ class RocksStore(ABC):
             return data
         return data + self._dumps(key) + KEY_FOLLOWS
 
-    def _dumps(self, content: Any) -> bytes:
-        try:
-            return pickle.dumps(content, codec.PROTOCOL)
-        except Exception:
-            pass
-        try:
-            return bytes(cloudpickle.dumps(content, codec.PROTOCOL))
-        except Exception:
-            # It says what is wrong with which part.
-            return codec.encode((), ([content],), self._owner.uid, self._name)
+    def _body_at(self, address: bytes, group: int) -> bytes:
+        """What the other entries of a key begin with, if `address` is that of its head.
+
+        Does without the key itself: after a change of its class it may not have these bytes any more.
+        """
+        return self._bodies[group] + address[PREFIX_LENGTH:]
 
     def _key_in(self, address: bytes, data: bytes) -> Any:
         """The key of a head entry."""
-        return self._decode(address) if data[-1] == _STOP else key_behind(data)
+        return self._decode(address) if data[-1] == _STOP else self._database.key_behind(data)
 
     # -- cache ---------------------------------------------------------------------------------------------------------
 
     def _note_size(self, size: int) -> None:
+        """An entry of `size` bytes was read."""
         self._mean_bytes += (size - self._mean_bytes) * 0.01
 
+    def _note_sizes(self, written: Changes) -> None:
+        """These were written: look at a few, to know better what an entry of this state costs."""
+        step = max(1, len(written) // _SAMPLE)
+        sizes = [len(data) for _, data in written[::step] if data is not None]
+        if sizes:
+            self._mean_bytes += (sum(sizes) / len(sizes) - self._mean_bytes) * 0.5
+
     def _entries_with_room(self) -> int:
-        cost = _OBJECT_BYTES + _OBJECT_BYTES_PER_BYTE * self._mean_bytes
+        cost = _OBJECT_BYTES + OBJECT_BYTES_PER_BYTE * self._mean_bytes
         return max(_MIN_CACHED, int(self._owner.memory.object_bytes_per_store() / cost))
 
-    def _make_room(self) -> None:
+    def _make_room(self, needed: int = 0) -> None:
         """Forget the entries that were first used longest ago, a quarter at a time; those changed must stay."""
         limit = self._entries_with_room()
-        excess = len(self.cache) - limit
+        excess = len(self.cache) + needed - limit
         if excess >= 0:
             changed, cache = self.changed, self.cache
             unchanged = (key for key in cache if key not in changed) if changed else iter(cache)
             for key in list(islice(unchanged, excess + limit // 4)):
                 del cache[key]
         # Where all is changed, looking again at each new entry would take for ever.
-        self._room = max(limit, len(self.cache) + limit // 4)
+        self._room = max(limit, len(self.cache) + needed + limit // 4)
 
     # -- epochs --------------------------------------------------------------------------------------------------------
 
@@ -177,8 +182,8 @@ class RocksStore(ABC):
         return self._merge(self._since, self.changed) if self._since else self.changed
 
     @abstractmethod
-    def collect(self, changes: Changes) -> None:
-        """Append what the epoch changed, as bytes. If it raises, the epoch can only be rolled back."""
+    def collect(self) -> Changes:
+        """What the epoch changed, as bytes. If it raises, the epoch can only be rolled back."""
 
     def committed_now(self, *, cut: bool) -> None:
         """What `collect` gave is in the database."""
@@ -282,13 +287,6 @@ class RocksStore(ABC):
 
     def _owned(self, prefixes: list[bytes]) -> list[bytes]:
         return prefixes[self._key_groups.start : self._key_groups.stop]
-
-
-def key_behind(data: bytes) -> Any:
-    """The key that follows the value in `data`."""
-    stream = io.BytesIO(data)
-    pickle.load(stream)
-    return pickle.load(stream)
 
 
 def in_pieces(rows: Iterable[C], size: Callable[[C], int]) -> Iterator[list[C]]:

@@ -9,8 +9,11 @@ from typing import Any
 from headwater.state.api import ValueState
 from headwater.state.copying import ATOMIC, is_immutable
 from headwater.state.heap_store import ABSENT, Keep, KeyScope
+from headwater.state.payload import PROTOCOL
 from headwater.state.rocksdb_database import Changes
-from headwater.state.rocksdb_store import MISSING, RocksStore, StoreOwner, in_pieces
+from headwater.state.rocksdb_keys import INT, MAX_INT, MIN_INT, pack_int
+from headwater.state.rocksdb_store import KEY_FOLLOWS, MISSING, RocksStore, StoreOwner, in_pieces
+from headwater.state.rocksdb_values import OF_A_CLASS
 
 
 class RocksValueState(RocksStore, ValueState[Any]):
@@ -20,6 +23,8 @@ class RocksValueState(RocksStore, ValueState[Any]):
         super().__init__(owner, scope, name, state_id, namespaced)
         self._removed: set[Any] = set()
         """Those of `changed` that have no value now."""
+        self._unsettled = False
+        """Whether `changed` may have what is not known."""
 
     def value(self) -> Any:
         key = self._scope.current_key
@@ -35,7 +40,11 @@ class RocksValueState(RocksStore, ValueState[Any]):
         key = self._scope.current_key
         if key not in self.changed:
             before = self.cache.get(key, MISSING)
-            self.changed[key] = None if before is MISSING else before is not None
+            if before is MISSING:
+                self.changed[key] = None
+                self._unsettled = True
+            else:
+                self.changed[key] = before is not None
         self.cache[key] = value
         if value is None:
             self._removed.add(key)
@@ -51,13 +60,18 @@ class RocksValueState(RocksStore, ValueState[Any]):
 
     def prefetch(self, keys: Iterable[Any]) -> None:
         """Read the values of `keys` that are not in the cache: in the order of the database, at a third of the cost."""
-        cache = self.cache
-        unknown = {self._address(key): key for key in keys if key not in cache}
+        cache, loads = self.cache, self._database.loads
+        unknown: dict[bytes, Any] = {}
+        for group, members in self.by_key_group({key: None for key in keys if key not in cache}).items():
+            start = self._heads[group]
+            unknown.update((start + self._encode(key)[0], key) for key in members)
+        if len(cache) + len(unknown) > self._room:
+            self._make_room(len(unknown))
         addresses = sorted(unknown)
-        for start in range(0, len(addresses), 1000):
-            some = addresses[start : start + 1000]
+        for first in range(0, len(addresses), 1000):
+            some = addresses[first : first + 1000]
             for address, data in zip(some, self._database.get(some), strict=True):
-                cache[unknown[address]] = None if data is None else pickle.loads(data)
+                cache[unknown[address]] = None if data is None else loads(data)
 
     def _known(self, key: Any) -> Any:
         value = self.cache.get(key, MISSING)
@@ -68,7 +82,7 @@ class RocksValueState(RocksStore, ValueState[Any]):
         if data is None:
             value = None
         else:
-            value = pickle.loads(data)
+            value = self._database.loads(data)
             self._note_size(len(data))
         if len(self.cache) >= self._room:
             self._make_room()
@@ -84,24 +98,40 @@ class RocksValueState(RocksStore, ValueState[Any]):
 
     def _settle(self) -> None:
         """Find out what was there before where the epoch wrote without reading."""
-        changed = self.changed
-        if None in changed.values():
+        if self._unsettled:
+            changed = self.changed
             unknown = [key for key, existed in changed.items() if existed is None]
             for key, data in zip(unknown, self._database.get(list(map(self._address, unknown))), strict=True):
                 changed[key] = data is not None
+            self._unsettled = False
 
-    def collect(self, changes: Changes) -> None:
-        cache, address, head = self.cache, self._address, self._head
+    def collect(self) -> Changes:
+        changes: Changes = []
+        cache, changed, dumps = self.cache, self.changed, pickle.dumps
+        plain = not self.pickler.meets_classes
         count = self.count()
-        for key, existed in self.changed.items():
-            value = cache[key]
-            if value is not None:
-                changes.append((address(key), head(key, value)))
-            elif existed:
-                changes.append((address(key), None))
+        for group, keys in self.by_key_group(changed).items():
+            start = self._heads[group]
+            for key in keys:
+                if key.__class__ is int and MIN_INT <= key <= MAX_INT:
+                    encoded, says_all = pack_int(INT, key), True
+                else:
+                    encoded, says_all = self._encode(key)
+                value = cache[key]
+                if value is None:
+                    if changed[key]:
+                        changes.append((start + encoded, None))
+                    continue
+                try:
+                    data = dumps(value, PROTOCOL) if plain else OF_A_CLASS
+                except Exception:
+                    data = OF_A_CLASS
+                if OF_A_CLASS in data:
+                    data = self._dumps(value)
+                changes.append((start + encoded, data if says_all else data + self._dumps(key) + KEY_FOLLOWS))
         self._count = count
-        if changes:
-            self._note_size(len(changes[-1][1] or b""))
+        self._note_sizes(changes)
+        return changes
 
     def committed_now(self, *, cut: bool) -> None:
         super().committed_now(cut=cut)
@@ -113,7 +143,7 @@ class RocksValueState(RocksStore, ValueState[Any]):
 
     def committed(self, key: Any) -> Any:
         data = self._database.get(self._address(key))
-        return ABSENT if data is None else pickle.loads(data)
+        return ABSENT if data is None else self._database.loads(data)
 
     def delta_entries(self, keys: Iterable[Any], log: dict[Any, Any]) -> tuple[Any, ...]:
         """(keys, values, deleted keys)"""
@@ -141,7 +171,7 @@ class RocksValueState(RocksStore, ValueState[Any]):
         for address, data in self._database.scan(self._heads[group]):
             key = self._key_in(address, data)
             if key not in changed:
-                yield key, pickle.loads(data), len(data)
+                yield key, self._database.loads(data), len(data)
         if changed:
             for key in self.by_key_group(changed).get(group, ()):
                 if cache[key] is not None:

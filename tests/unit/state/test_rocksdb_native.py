@@ -31,8 +31,10 @@ class Fixture:
         self.directory = directory
         self.made: list[RocksDBKeyedStateBackend] = []
 
-    def backend(self, key_groups: range = GROUPS, uid: str = "uid") -> RocksDBKeyedStateBackend:
-        self.made.append(RocksDBKeyedStateBackend(uid, 16, key_groups, self.options))
+    def backend(
+        self, key_groups: range = GROUPS, uid: str = "uid", max_parallelism: int = 16
+    ) -> RocksDBKeyedStateBackend:
+        self.made.append(RocksDBKeyedStateBackend(uid, max_parallelism, key_groups, self.options))
         return self.made[-1]
 
     def checkpoint(self, backend: RocksDBKeyedStateBackend, name: str = "checkpoint") -> Path:
@@ -84,7 +86,7 @@ def test_a_native_checkpoint_can_be_loaded(made: Fixture) -> None:
     checkpoint = made.checkpoint(backend)
     expected = content(backend)
     other = made.backend()
-    other.load_native(checkpoint)
+    assert other.load_native(checkpoint)
     assert content(other) == expected
     assert other.number_of_entries() == backend.number_of_entries() == 24
     other.current_key = "a"
@@ -184,12 +186,24 @@ def test_it_can_be_read_as_sections_of_other_key_groups(made: Fixture, kind: str
             part.close()
 
 
-def test_other_key_groups_cannot_be_loaded_natively(made: Fixture) -> None:
+def test_other_key_groups_are_loaded_entry_by_entry(made: Fixture) -> None:
     backend = made.backend()
     fill(backend)
     checkpoint = made.checkpoint(backend)
-    with pytest.raises(StateError, match=r"key groups 0-15 of 16, but operator 'uid' has 0-7 of 16 here; load what"):
-        made.backend(range(8)).load_native(checkpoint)
+    parts = [made.backend(range(8)), made.backend(range(8, 16))]
+    assert [part.load_native(checkpoint) for part in parts] == [False, False]
+    keys = [key for part in parts for key in part.keys("value")]
+    assert sorted(map(repr, keys)) == sorted(map(repr, backend.keys("value")))
+    assert sum(part.number_of_entries() for part in parts) == backend.number_of_entries()
+    assert sum(len(part.event_timers) for part in parts) == len(backend.event_timers) == 4
+
+
+def test_another_number_of_key_groups_is_refused(made: Fixture) -> None:
+    backend = made.backend()
+    fill(backend)
+    checkpoint = made.checkpoint(backend)
+    with pytest.raises(StateError, match="has 16 key groups, but operator 'uid' has 32; the number is fixed"):
+        made.backend(range(8), max_parallelism=32).load_native(checkpoint)
 
 
 def test_what_is_no_checkpoint_is_refused(made: Fixture) -> None:
@@ -218,7 +232,7 @@ def test_a_damaged_file_is_noticed(made: Fixture) -> None:
     data[len(data) // 2] ^= 1
     file.unlink()  # it is a link: the backend's own file stays as it is
     file.write_bytes(data)
-    with pytest.raises(StateError, match="cannot be read .*Corruption"):
+    with pytest.raises(StateError, match=r"cannot be read .*Corruption"):
         list(read_native_sections(checkpoint, "uid"))
 
 
