@@ -50,6 +50,7 @@ from headwater.common.job_execution_result import JobExecutionResult
 from headwater.common.job_id import JobID
 from headwater.common.job_status import JobStatus
 from headwater.graph.plan import JobPlan
+from headwater.runtime.engine import Engine
 from headwater.runtime.job.client import LocalJobClient
 from headwater.runtime.job.control import ControlServer, open_control
 from headwater.runtime.job.coordinator import Coordinator, JobCancelledError, RescaleAsked, StoppedWithSavepoint
@@ -157,12 +158,18 @@ class _Job:
         )
         files: list[str] | None = configuration.get(PYTHON_FILES)
         ship(context, files or ())
+        coordinator = self._run_plans(context)
+        first, last = coordinator.first_epoch_started, coordinator.last_commit
+        runtime_ms = int((last - first) * 1000) if first is not None and last is not None else 0
+        return JobExecutionResult(JobID(self._start.job_id), runtime_ms, coordinator.progress.accumulators())
+
+    def _run_plans(self, context: Any) -> Coordinator:
+        """Run the job's plan, and after a rescale the next one, to the end."""
         progress = JobProgress()
         rescaled: RescaleAsked | None = None
         while True:
             try:
-                coordinator = self._run_plan(context, progress, rescaled)
-                break
+                return self._run_plan(context, progress, rescaled)
             except RescaleAsked as asked:
                 rescaled = asked
                 self._take_plan(asked)
@@ -170,12 +177,29 @@ class _Job:
                 if rescaled is not None and not rescaled.request.done.done():
                     rescaled.request.done.set_exception(HeadwaterError(f"the job did not go on: {error}"))
                 raise
-        first, last = coordinator.first_epoch_started, coordinator.last_commit
-        runtime_ms = int((last - first) * 1000) if first is not None and last is not None else 0
-        return JobExecutionResult(JobID(self._start.job_id), runtime_ms, coordinator.progress.accumulators())
 
     def _run_plan(self, context: Any, progress: JobProgress, rescaled: RescaleAsked | None) -> Coordinator:
         """Run the plan to its end, or until it is asked to be another one."""
+        coordinator, engine = self._new_coordinator(context, progress)
+        self._coordinator = coordinator
+        try:
+            self._resume(coordinator)
+            coordinator.clean_up()
+            self.client.running(coordinator)
+            if rescaled is not None:
+                coordinator.on_first_epoch = rescaled.goes_on
+            for request in self._left_over:
+                coordinator.ask(request)
+            if not coordinator.finished:
+                with contextlib.suppress(StoppedWithSavepoint):
+                    self._drive(coordinator)
+                coordinator.clean_up()
+        finally:
+            engine.close()
+        return coordinator
+
+    def _new_coordinator(self, context: Any, progress: JobProgress) -> tuple[Coordinator, Engine]:
+        """For the present plan, on Spark, with slots of its own."""
         from headwater.runtime.spark.epoch_job import SparkEngine
         from headwater.runtime.spark.session import is_local
 
@@ -192,7 +216,7 @@ class _Job:
             health_seconds=configuration.get(SLOT_HEALTH) / 1000,
         )
         engine = SparkEngine(context, self._plan, self._launch)
-        coordinator = self._coordinator = Coordinator(
+        coordinator = Coordinator(
             self._plan,
             start.job_id,
             engine,
@@ -207,21 +231,7 @@ class _Job:
             self._checkpoint_settings(),
             progress,
         )
-        try:
-            self._resume(coordinator)
-            coordinator.clean_up()
-            self.client.running(coordinator)
-            if rescaled is not None:
-                coordinator.on_first_epoch = rescaled.goes_on
-            for request in self._left_over:
-                coordinator.ask(request)
-            if not coordinator.finished:
-                with contextlib.suppress(StoppedWithSavepoint):
-                    self._drive(coordinator)
-                coordinator.clean_up()
-        finally:
-            engine.close()
-        return coordinator
+        return coordinator, engine
 
     def _take_plan(self, asked: RescaleAsked) -> None:
         """Go on with the plan that was asked for, from the checkpoint that was just made."""
