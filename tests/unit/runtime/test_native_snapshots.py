@@ -26,12 +26,15 @@ from headwater.datastream import DataStream, KeyedProcessFunction, RuntimeContex
 from headwater.datastream.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
 from headwater.graph.plan import JobPlan
 from headwater.runtime.edges import Emit
+from headwater.runtime.engine import EpochHeader
 from headwater.runtime.slot.native_snapshots import NativeUpload
 from headwater.runtime.slot.protocol import BeginEpoch, SlotAck
 from headwater.runtime.slot.slot import Slot
 from headwater.state.keyed_backend import KeyedStateBackend
 from headwater.state.rocksdb_facts import Facts
 from tests.unit.runtime.in_process_engine import plan_of
+from tests.unit.runtime.test_coordinator import Job, summing
+from tests.unit.runtime.test_coordinator import expected as job_results
 from tests.unit.runtime.test_slot import Driver
 
 
@@ -161,9 +164,12 @@ def test_a_slot_that_was_restored_by_other_means_shares_nothing(
     first = driver.until_native(slot, (1, "y"))
     expected = driver.epoch(slot, (1, LOOK))
     monkeypatch.setattr(Facts, "fits", lambda *_: False)  # as if a class had changed
-    other = driver.new_slot()
-    assert driver.epoch(other, (1, LOOK)) == expected
-    second = driver.until_native(other, (1, "y"))
+    ack, _ = driver.attempt(slot, (1, "z"))
+    driver.accept(ack)
+    driver.go_back()
+    assert driver.epoch(slot, (1, LOOK)) == expected
+    assert slot._natives._uploaded.named_by(driver.snapshots) == {}
+    second = driver.until_native(slot, (1, "y"))
     assert not {file.name for file in first.files} & {file.name for file in second.files}
 
 
@@ -493,3 +499,47 @@ def test_slots_on_both_backends_stay_in_step(tmp_path: Path, monkeypatch: pytest
 def test_a_reference_with_files_can_be_stored(driver: RocksDriver) -> None:
     native = driver.until_native(driver.new_slot(), ("a", 1))
     assert msgspec.msgpack.decode(msgspec.msgpack.encode(native), type=SnapshotRef) == native
+
+
+# --- whole jobs
+
+
+class RocksJob(Job):
+    def __init__(self, directory: Path) -> None:
+        super().__init__(directory)
+        self._conf: dict[str, Any] = {
+            "state.backend.type": "rocksdb",
+            "state.backend.rocksdb.localdir": str(directory / "local"),
+            "state.backend.rocksdb.memory.fixed-per-slot": "8 mb",
+        }
+
+    def plan(self, fails_at: int | None = None) -> JobPlan:
+        return plan_of(lambda env: summing(env, fails_at), 2, self.sink, **self._conf)
+
+
+@pytest.mark.parametrize("kill_every", [2, 3, 5])
+def test_a_job_whose_slots_are_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kill_every: int) -> None:
+    """Whatever is half sent at that moment: all results are right, and only what manifests name is left."""
+    monkeypatch.setattr("headwater.runtime.slot.full_snapshot.MAX_DELTAS", 2)
+    job = RocksJob(tmp_path)
+    job.start()
+    kinds: list[str] = []
+    kills: list[int] = []
+
+    def kill(header: EpochHeader) -> None:
+        kinds.extend(ref.kind for chain in header.snapshots.values() for ref in chain)
+        if header.attempt.epoch % kill_every == kill_every - 1 and header.attempt.number == 0:
+            kills.append(header.attempt.epoch)
+            job.engine.kill_slot(1, header.attempt.epoch % 2)
+
+    job.engine.before = kill
+    job.run()
+    assert kills and job.results() == job_results()
+    assert "native" in kinds
+    named = {name for epoch in job.store.epochs() for name in job.store.load(epoch).snapshot_names()}
+    assert job.layout is not None
+    assert named <= {path.name for path in Path(str(job.layout.snapshots)).iterdir()}
+    job.store.remove_orphans()
+    assert named == {path.name for path in Path(str(job.layout.snapshots)).iterdir()}
+    for slot in job.engine.slots.values():
+        slot.close()
