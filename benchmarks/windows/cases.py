@@ -58,14 +58,6 @@ def window_targets() -> tuple[Target, ...]:
             at_least=True,
             shown_as="{:.1f} x",
         ),
-        Target(
-            "sliding_memory",
-            "a count per minute for 1 h by 1 min, 100 k keys (6 M slices), all slots together, MB (highest seen)",
-            lambda look: look("sliding_memory", HEADWATER, "peak_mb"),
-            1000.0,
-            at_least=False,
-            shown_as="{:.0f}",
-        ),
     )
 
 
