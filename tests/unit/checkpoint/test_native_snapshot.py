@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import shutil
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -95,8 +96,7 @@ _change = st.tuples(st.sampled_from(UIDS), st.integers(0, 12), st.sampled_from([
 @settings(max_examples=15, deadline=None)
 @given(epochs=st.lists(st.tuples(st.lists(_change, max_size=8), st.booleans()), min_size=1, max_size=6))
 def test_whatever_happened_both_backends_restore_the_same(epochs: list[Any]) -> None:
-    directory = Path(_IN_MEMORY if _IN_MEMORY.is_dir() else "/tmp") / "headwater-native-test"
-    shutil.rmtree(directory, ignore_errors=True)
+    directory = Path(tempfile.mkdtemp(dir=_IN_MEMORY if _IN_MEMORY.is_dir() else None))
     jobs = Jobs(directory)
     for changes, natively in epochs:
 

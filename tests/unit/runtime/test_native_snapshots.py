@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import select
+import tempfile
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from dataclasses import replace
@@ -492,10 +493,11 @@ class Pair(RuleBasedStateMachine):
 def test_slots_on_both_backends_stay_in_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("headwater.runtime.slot.full_snapshot.MAX_DELTAS", 2)
     in_memory = Path("/dev/shm")
-    Pair.directory = tmp_path if not in_memory.is_dir() else in_memory / tmp_path.name
-    case = Pair.TestCase
-    case.settings = settings(max_examples=25, stateful_step_count=25, deadline=None)
-    case().runTest()
+    with tempfile.TemporaryDirectory(dir=in_memory if in_memory.is_dir() else tmp_path) as directory:
+        Pair.directory = Path(directory)
+        case = Pair.TestCase
+        case.settings = settings(max_examples=25, stateful_step_count=25, deadline=None)
+        case().runTest()
 
 
 def test_a_reference_with_files_can_be_stored(driver: RocksDriver) -> None:
