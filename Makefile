@@ -6,7 +6,7 @@ STAMP  := $(VENV)/.headwater-setup
 PYTEST := $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
-.PHONY: help setup java demo test test-fast check bench parity fmt docs lock clean
+.PHONY: help setup java demo test test-fast chaos check bench parity fmt docs lock clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -36,6 +36,9 @@ test: java setup ## All tests: the fast ones first, then those on Spark, golden 
 
 test-fast: setup ## Only the tests that need no Spark (seconds)
 	$(PYTEST) -m "not spark and not golden and not recovery"
+
+chaos: setup ## 3,000 seeded histories of the engine under faults, without Spark; says what that proves (minutes)
+	$(BIN)/python scripts/chaos.py
 
 check: setup ## Lint, format, types, layers: what CI runs first
 	$(BIN)/ruff check .

@@ -1,0 +1,185 @@
+"""One start of the job: the launcher's own way to a running coordinator, with simulated slots in place of Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from headwater.checkpoint.epoch_sizing import EpochSizer
+from headwater.checkpoint.restart_policy import FixedDelay
+from headwater.checkpoint.schedule import CheckpointSchedule, CheckpointSettings
+from headwater.common import Configuration
+from headwater.runtime.engine import Engine
+from headwater.runtime.job.coordinator import Coordinator
+from headwater.runtime.job.launcher import _Job
+from headwater.runtime.job.progress import JobProgress
+from headwater.runtime.job.requests import RescaleRequest, SavepointRequest
+from tests.chaos.simulator.engine import SimulatedEngine, SlotHost
+from tests.chaos.simulator.scheduler import Killed, SimulatedBackground
+
+if TYPE_CHECKING:
+    from tests.chaos.simulator.world import World
+
+EPOCH_RECORDS = 8
+RETAINED = 2
+
+
+class VirtualSchedule(CheckpointSchedule):
+    """The schedule, with the time of the simulated world instead of the one it is given."""
+
+    def __init__(self, settings: CheckpointSettings, now_ms: Callable[[], float]) -> None:
+        super().__init__(settings)
+        self._virtual_ms = now_ms
+
+    def due(self, now_ms: float) -> bool:
+        return super().due(self._virtual_ms())
+
+    def cut(self, now_ms: float) -> None:
+        super().cut(self._virtual_ms())
+
+    def timed_out(self, now_ms: float) -> bool:
+        return super().timed_out(self._virtual_ms())
+
+    def completed(self, now_ms: float) -> None:
+        super().completed(self._virtual_ms())
+
+    def failed(self, now_ms: float) -> bool:
+        return super().failed(self._virtual_ms())
+
+
+class SimulatedCoordinator(Coordinator):
+    """The coordinator, with the clock of the simulated world."""
+
+    driver: Driver
+
+    def stamp(self) -> int:
+        return max(self.now_ms + 1 if self.epoch >= 0 else 0, self.driver.now_ms())
+
+    def wait_cancelled(self, seconds: float) -> bool:
+        self.driver.world.clock_ms += int(seconds * 1000)
+        self.driver.world.scheduler.step()
+        return False
+
+
+class Driver:
+    """A driver process. What it does is done by the actor that runs `live`."""
+
+    def __init__(self, world: World, number: int, directory: str, savepoint: str | None, parallelism: int) -> None:
+        self.world = world
+        self.number = number
+        self.directory = directory
+        self.savepoint = savepoint
+        self.parallelism = parallelism
+        self.group = f"driver-{number}"
+        self.process = f"{self.group}/driver"
+        self.skew_ms = world.random.randint(-40, 40)
+        """Clocks of machines differ."""
+        self.engine: SimulatedEngine | None = None
+        self.coordinator: SimulatedCoordinator | None = None
+        self.stop_requests: list[SavepointRequest] = []
+        self.replaced = False
+        """It hangs, and the next one was started."""
+        self.killed = False
+        self.ended = False
+        self.finished = False
+        self.stopped_at: str | None = None
+        """The savepoint with which it ended."""
+        self.error: BaseException | None = None
+        self.all_hosts: dict[str, SlotHost] = {}
+        """All slots that it ever started, by name."""
+
+    def now_ms(self) -> int:
+        return max(0, self.world.clock_ms + self.skew_ms)
+
+    def live(self) -> None:
+        """From the start of the process to its end."""
+        job = SimulatedJob(self)
+        try:
+            job.prepare()
+            job.run()
+            job.end(None)
+            self._note_end()
+        except Killed:
+            raise
+        except BaseException as error:
+            self.error = error
+            if hasattr(job, "_start"):
+                job.end(error)
+        self.ended = True
+
+    def _note_end(self) -> None:
+        assert self.coordinator is not None
+        self.finished = self.coordinator.finished
+        if not self.finished:
+            served = [request.path for request in self.stop_requests if request.path.done()]
+            self.stopped_at = next(path.result() for path in served if path.exception() is None)
+
+    # --- what people ask for
+
+    def ask_for_savepoint(self, *, stop: bool) -> None:
+        assert self.coordinator is not None
+        background = SimulatedBackground(self.world.scheduler, self.process, self.world.patience)
+        request = SavepointRequest(self.world.next_savepoint(), stop=stop, path=background.future())
+        if stop:
+            self.stop_requests.append(request)
+        self.world.savepoints.append(request)
+        self.coordinator.ask(request)
+
+    def ask_to_rescale(self, parallelism: int) -> None:
+        assert self.coordinator is not None
+        self.parallelism = parallelism
+        self.coordinator.ask(RescaleRequest(parallelism, self.world.plan(parallelism)))
+
+
+class SimulatedJob(_Job):
+    """The launcher's job, as far as it is not about Spark, processes and threads."""
+
+    def __init__(self, driver: Driver) -> None:
+        world = driver.world
+        self._driver = driver
+        super().__init__(world.plan(driver.parallelism), _configuration(driver), world.plan)
+
+    def run(self) -> None:
+        self._run_plans(None)
+
+    def _new_coordinator(self, context: Any, progress: JobProgress) -> tuple[Coordinator, Engine]:
+        driver, start, plan = self._driver, self._start, self._plan
+        settings = self._checkpoint_settings()
+        engine = driver.engine = SimulatedEngine(driver, plan, start.job_id, start.layout)
+        coordinator = driver.coordinator = SimulatedCoordinator(
+            plan,
+            start.job_id,
+            engine,
+            start.store,
+            FixedDelay(attempts=5, delay_ms=0),
+            EpochSizer(10_000, EPOCH_RECORDS, EPOCH_RECORDS),
+            RETAINED,
+            settings,
+            progress,
+            SimulatedBackground(driver.world.scheduler, driver.process, driver.world.patience),
+        )
+        coordinator.driver = driver
+        coordinator.checkpoints.schedule = VirtualSchedule(settings, driver.now_ms)
+        return coordinator, engine
+
+    def _end_slots(self) -> None:
+        """Those of the plan under way get no more work; what they upload, they upload."""
+
+    def end(self, error: BaseException | None) -> None:
+        self._clean_up(error)
+
+
+def _configuration(driver: Driver) -> Configuration:
+    world = driver.world
+    settings: dict[str, Any] = {
+        "execution.checkpointing.dir": driver.directory,
+        "execution.checkpointing.interval": f"{world.shape.interval_epochs * world.EPOCH_MS} ms",
+        "execution.checkpointing.timeout": f"{world.checkpoint_timeout_ms} ms",
+        "execution.checkpointing.tolerable-failed-checkpoints": world.tolerable_failures,
+        "headwater.epoch.duration": f"{world.EPOCH_MS} ms",
+        "headwater.log-level": "OFF",
+    }
+    if driver.savepoint is not None:
+        settings["execution.state-recovery.path"] = driver.savepoint
+        settings["execution.state-recovery.claim-mode"] = world.claim_mode
+    return Configuration.from_dict(settings)

@@ -1,0 +1,268 @@
+"""Runs epoch attempts on simulated slots: the real `Slot` and `StageRunner`, each slot an actor of its own.
+
+As on Spark: a stage begins when the one before it has ended in all partitions; partitions run side by side; a slot
+serves one attempt at a time and only the newest; a relay that loses its slot fails the attempt.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from headwater.checkpoint.paths import CheckpointLayout
+from headwater.common.errors import HeadwaterError
+from headwater.graph.plan import JobPlan
+from headwater.runtime.chunk import decode_header, decode_records
+from headwater.runtime.edges import Emit
+from headwater.runtime.engine import EpochAttemptError, EpochHeader
+from headwater.runtime.job.acks import StageAck
+from headwater.runtime.slot.fence import AttemptFence
+from headwater.runtime.slot.protocol import BeginEpoch, ConnectionLostError, SlotAck, SlotAddress
+from headwater.runtime.slot.slot import Slot, StateLostError
+from headwater.runtime.source_task import SourceTask, run_source_task
+from headwater.runtime.stage_input import StageInput, Step
+from headwater.runtime.stage_runner import RunnerIdentity, StageRunner
+from tests.chaos.simulator import faults
+from tests.chaos.simulator.scheduler import SimulatedBackground
+
+if TYPE_CHECKING:
+    from tests.chaos.simulator.driver import Driver
+
+Place = tuple[int, int]
+Routed = tuple[int, bytes]
+Frames = dict[Place, list[bytes]]
+"""{(stage, partition): the frames on their way there}"""
+
+
+class Call:
+    """One attempt on one slot, as its relay sees it."""
+
+    def __init__(self, begin: BeginEpoch, steps: list[Step], emit: Emit) -> None:
+        self.begin = begin
+        self.steps = steps
+        self.emit = emit
+        self.cut = False
+        """The connection is gone. The slot notices when it next receives."""
+        self.ack: SlotAck | None = None
+        self.error: Exception | None = None
+
+    def lose(self) -> None:
+        """The relay dies: whatever the slot says is not heard."""
+        self.cut, self.ack = True, None
+
+
+class SlotHost:
+    """A slot process: the slot, the fence before it, and whether it is still there."""
+
+    def __init__(self, engine: SimulatedEngine, place: Place) -> None:
+        driver, world = engine.driver, engine.driver.world
+        name = f"slot-{len(driver.all_hosts) + 1}"
+        driver.all_hosts[name] = self
+        self.engine = engine
+        self.place = place
+        self.group = f"{driver.group}/{name}"
+        self.fence = AttemptFence()
+        self.dead = False
+        self.busy = False
+        self.calls: list[Call] = []
+        address = SlotAddress(*place, "here", 0, "", os.getpid(), name)
+        background = SimulatedBackground(world.scheduler, self.group, world.patience)
+        self.slot = Slot(engine.plan, engine.job_id, address, engine.layout, background)
+
+    def receive(self, call: Call) -> None:
+        """What the slot's server does with a connection."""
+        if not self.fence.admits(call.begin.attempt):
+            call.error = ConnectionLostError(f"attempt {call.begin.attempt.id} is fenced")
+            return
+        for earlier in self.calls:
+            earlier.lose()
+        self.calls = [*self.calls[-1:], call]
+        scheduler = self.engine.driver.world.scheduler
+        scheduler.spawn(f"{self.group} {call.begin.attempt.id}", self.group, lambda: self._serve(call))
+
+    def _serve(self, call: Call) -> None:
+        scheduler = self.engine.driver.world.scheduler
+        scheduler.wait_until(lambda: not self.busy)
+        if not self.fence.is_newest(call.begin.attempt):
+            call.cut = True
+            return
+        self.busy = True
+        try:
+            self._apply(call)
+        except ConnectionLostError:
+            call.cut = True
+            self.slot.abort()
+        except Exception as error:
+            self.slot.abort()
+            call.error = error
+        finally:
+            self.busy = False
+
+    def _apply(self, call: Call) -> None:
+        begin, slot, reached = call.begin, self.slot, self._reached
+        restored = slot.begin(begin, call.emit)
+        for step in call.steps:
+            reached("chunk-received", call)
+            if call.cut:
+                raise ConnectionLostError("the relay is gone")
+            if step.kind == "chunk":
+                values, timestamps = decode_records(step.value)
+                half = len(values) // 2
+                slot.runner.batch(step.node, values[:half], timestamps[:half] if timestamps else None)
+                reached("mid-chunk", call)
+                slot.runner.batch(step.node, values[half:], timestamps[half:] if timestamps else None)
+            elif step.kind == "watermark":
+                slot.runner.advance(step.node, step.value)
+            else:
+                slot.runner.idle(step.node, step.value)
+        if call.cut:
+            raise ConnectionLostError("the relay is gone")
+        ack = slot.finish(begin, restored, lambda: reached("processed", call))
+        reached("snapshot-written", call)
+        if not call.cut:
+            # As it arrives at the driver: nothing is shared with the slot.
+            call.ack = pickle.loads(pickle.dumps(ack))
+            reached("acked", call)
+
+    def _reached(self, step: str, call: Call) -> None:
+        self.engine.driver.world.reached(step, self.engine.driver, self, call)
+
+    def die(self) -> None:
+        """As kill -9 would: its memory and what it was uploading are gone."""
+        self.dead = True
+        self.engine.driver.world.scheduler.kill(self.group)
+        self.engine.forget(self)
+
+
+class SimulatedEngine:
+    """Implements `headwater.runtime.engine.Engine`."""
+
+    def __init__(self, driver: Driver, plan: JobPlan, job_id: str, layout: CheckpointLayout | None) -> None:
+        self.driver = driver
+        self.plan = plan
+        self.job_id = job_id
+        self.layout = layout
+        self.hosts: dict[Place, SlotHost] = {}
+        self._readers: dict[int, tuple[StageRunner, list[Routed]]] = {}
+
+    def forget(self, host: SlotHost) -> None:
+        """The relays do not find this slot any more."""
+        if self.hosts.get(host.place) is host:
+            del self.hosts[host.place]
+
+    # --- Engine
+
+    def run(self, header: EpochHeader, tasks: Sequence[SourceTask], dataframes: Mapping[int, Any]) -> list[Any]:
+        world = self.driver.world
+        world.attempt_begins()
+        messages: list[Any] = []
+        frames: Frames = {}
+        try:
+            world.reached(faults.ATTEMPT_STARTED, self.driver)
+            for task in tasks:
+                messages += self._read(header, task, frames)
+                world.reached(faults.SOURCE_READ, self.driver)
+            for stage in self.plan.stages[1:]:
+                messages += self._run_stage(header, stage.index, stage.parallelism, frames)
+            world.reached(faults.EPOCH_ACKED, self.driver)
+        except StateLostError as error:
+            raise EpochAttemptError(str(error), state_lost=True) from None
+        except ConnectionLostError as error:
+            raise EpochAttemptError(str(error)) from None
+        except HeadwaterError as error:
+            raise EpochAttemptError(str(error), error=error) from None
+        return messages
+
+    def cancel(self) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+    # --- stages
+
+    def _read(self, header: EpochHeader, task: SourceTask, frames: Frames) -> list[Any]:
+        source = next(source for source in self.plan.sources if source.id == task.source_id)
+        # A worker keeps its runner from epoch to epoch, but only after success.
+        runner, outbox = self._readers.pop(task.subtask, None) or self._new_reader(task.subtask)
+        outbox.clear()
+        found = list(
+            run_source_task(
+                runner, task, source.source, source.name, header.attempt, header.now_ms, header.batch_records
+            )
+        )
+        for target, frame in outbox:
+            frames.setdefault((decode_header(frame).stage, target), []).append(frame)
+        self._readers[task.subtask] = (runner, outbox)
+        return [pickle.loads(pickle.dumps(message)) for message in found if message is not None]
+
+    def _new_reader(self, subtask: int) -> tuple[StageRunner, list[Routed]]:
+        outbox: list[Routed] = []
+        identity = RunnerIdentity(self.job_id, subtask)
+        runner = StageRunner(self.plan, 0, identity, lambda target, frame: outbox.append((target, frame)))
+        runner.open()
+        return runner, outbox
+
+    def _run_stage(self, header: EpochHeader, stage: int, parallelism: int, frames: Frames) -> list[Any]:
+        """All partitions side by side. The first that fails ends the attempt: the other relays go, too."""
+        calls = [self._call(header, (stage, partition), frames) for partition in range(parallelism)]
+        scheduler = self.driver.world.scheduler
+        scheduler.wait_until(
+            lambda: (
+                all(call.ack is not None for _, call in calls)
+                or any(call.cut or call.error or (host.dead and call.ack is None) for host, call in calls)
+            )
+        )
+        for _, call in calls:
+            if call.error is not None:
+                self._cut(calls)
+                raise call.error
+        lost = [host.place for host, call in calls if call.ack is None]
+        if lost:
+            self._cut(calls)
+            raise ConnectionLostError(f"stage {stage}: partitions {lost} do not answer")
+        return [StageAck.of_slot(call.ack, os.getpid()) for _, call in calls if call.ack is not None]
+
+    @staticmethod
+    def _cut(calls: list[tuple[SlotHost, Call]]) -> None:
+        for _, call in calls:
+            call.lose()
+
+    def _call(self, header: EpochHeader, place: Place, frames: Frames) -> tuple[SlotHost, Call]:
+        collected = StageInput(place[0])
+        for frame in frames.pop(place, []):
+            collected.add(frame)
+        watermarks = header.watermarks.get(place, {})
+        floors = {
+            operator.id: watermarks[f"head:{operator.uid}"]
+            for operator in self.plan.stages[place[0]].operators
+            if f"head:{operator.uid}" in watermarks
+        }
+        begin = BeginEpoch(
+            attempt=header.attempt,
+            base=header.base,
+            now_ms=header.now_ms,
+            watermarks=watermarks,
+            snapshots=header.snapshots.get(place, []),
+            checkpointing=header.checkpointing,
+            cut=header.cut,
+            wait=header.wait,
+            restore=header.restores.get(place),
+            relay_pid=os.getpid(),
+            driver_pid=header.driver_pid,
+        )
+        host = self.hosts.get(place)
+        if host is None:
+            host = self.hosts[place] = SlotHost(self, place)
+        call = Call(pickle.loads(pickle.dumps(begin)), list(collected.steps(floors)), _into(frames))
+        host.receive(call)
+        return host, call
+
+
+def _into(frames: Frames) -> Callable[[int, bytes], None]:
+    def emit(target: int, frame: bytes) -> None:
+        frames.setdefault((decode_header(frame).stage, target), []).append(frame)
+
+    return emit
