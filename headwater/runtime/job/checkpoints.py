@@ -229,13 +229,17 @@ class Checkpoints:
     def _copy_later(self, manifest: Manifest, request: SavepointRequest) -> None:
         """In the thread that completes checkpoints, so that no later one deletes the files meanwhile."""
         assert self._executor is not None and self._store is not None
-        layout = self._store.layout
+        store = self._store
 
         def copy() -> None:
             try:
-                request.path.set_result(write_savepoint(layout, manifest, request.target).path)
+                path = write_savepoint(store.layout, manifest, request.target).path
+                if request.stop:
+                    store.check_claim()  # another driver goes on from here: whoever started from the copy would, too
             except Exception as error:
                 request.path.set_exception(error)
+            else:
+                request.path.set_result(path)
 
         self._executor.submit(copy)
 

@@ -14,14 +14,16 @@ from headwater.checkpoint.manifest import Manifest
 from headwater.checkpoint.rescale import plan_restore
 from headwater.checkpoint.restart_policy import FixedDelay
 from headwater.checkpoint.savepoint import write_savepoint
+from headwater.checkpoint.schedule import CheckpointSchedule, CheckpointSettings
 from headwater.common import Configuration
 from headwater.common.connector import Committer
 from headwater.common.errors import CheckpointError, FencedError
 from headwater.runtime.background import THREADS, Background
 from headwater.runtime.engine import EpochHeader
+from headwater.runtime.job.checkpoints import Checkpoints
 from headwater.runtime.job.committers import SinkCommitters
 from headwater.runtime.job.coordinator import Coordinator, RescaleAsked
-from headwater.runtime.job.requests import RescaleRequest
+from headwater.runtime.job.requests import RescaleRequest, SavepointRequest
 from headwater.runtime.job.start import operator_shapes, prepare_start
 from tests.unit.runtime.in_process_engine import InProcessEngine, plan_of
 from tests.unit.runtime.test_coordinator import EPOCH_RECORDS, Job, expected, summing
@@ -168,3 +170,27 @@ def test_a_driver_that_was_replaced_deletes_nothing_of_the_next_one() -> None:
     with pytest.raises(FencedError):
         committers.clean_up("job", fenced)
     assert pending.pending == ["prepared by the next driver"]
+
+
+def test_a_job_is_not_stopped_with_a_savepoint_while_another_driver_goes_on_with_it(tmp_path: Path) -> None:
+    job = RescaledJob(tmp_path)
+    store = job.store
+    store.take_over("first")
+    checkpoints = Checkpoints(
+        store, SinkCommitters(plan_of(summing)), CheckpointSchedule(CheckpointSettings()), 2, Lazy()
+    )
+    manifest = Manifest("id", "job", 0, 1, 0, 0, "plan", 128)
+    store.write(manifest)
+    checkpoints._executor = checkpoints._background.queue("checkpoint")
+    stopped, fenced = (SavepointRequest(str(tmp_path / name), stop=True) for name in ("one", "two"))
+    copies: list[Future[None]] = []
+    submit = checkpoints._executor.submit
+    checkpoints._executor.submit = lambda *work: copies.append(submit(*work))  # type: ignore[assignment, method-assign]
+    for request in (stopped, fenced):
+        checkpoints._copy_later(manifest, request)
+    copies[0].result()
+    assert stopped.path.result(0) == stopped.target
+    job.store.take_over("second")
+    copies[1].result()
+    with pytest.raises(FencedError):
+        fenced.path.result(0)
