@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any
 
 from headwater.checkpoint.epoch_sizing import EpochSizer
@@ -122,8 +123,18 @@ class Driver:
         request = SavepointRequest(self.world.next_savepoint(), stop=stop, path=background.future())
         if stop:
             self.stop_requests.append(request)
+            request.path.add_done_callback(self._stopped)
         self.world.savepoints.append(request)
         self.coordinator.ask(request)
+
+    def _stopped(self, path: Future[str]) -> None:
+        if path.exception() is None:
+            self.world.abandon_starts(self)
+
+    def claim(self) -> int | None:
+        """The number of its claim on its directory; None before it has one."""
+        store = self.coordinator._store if self.coordinator is not None else None
+        return store._claim.record.number if store is not None and store._claim is not None else None
 
     def ask_to_rescale(self, parallelism: int) -> None:
         assert self.coordinator is not None

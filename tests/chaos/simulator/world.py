@@ -93,7 +93,6 @@ class World:
             if len(self.drivers) == MOST_STARTS:
                 raise StuckError(f"{MOST_STARTS} starts were not enough")
             if newest.stopped_at is not None:
-                self._abandon_starts()
                 self._start(f"{DIRECTORY}-{len(self.drivers)}", newest.stopped_at)
             else:
                 self._start(newest.directory, newest.savepoint)
@@ -107,13 +106,16 @@ class World:
         self.drivers.append(driver)
         self.scheduler.spawn(driver.process, driver.process, driver.live)
 
-    def _abandon_starts(self) -> None:
-        """The job moves to another directory: whoever is still about to start it in the old one must not, any more.
+    def abandon_starts(self, stopped: Driver) -> None:
+        """The job moves to another directory: whoever has yet to start it in the old one must not, any more.
 
         No claim in the new directory could fence it. This is up to the people who move a job, here as in Flink.
         """
+        claim = stopped.claim()
+        assert claim is not None
         for driver in self.drivers:
-            if driver.engine is None and not driver.ended:
+            theirs = driver.claim()
+            if driver is not stopped and not driver.ended and (theirs is None or theirs > claim):
                 driver.killed = True
                 self.scheduler.kill(driver.group)
 
