@@ -116,9 +116,9 @@ class DriverClaim:
 
     def renew(self) -> DriverClaim:
         """The next number for the same driver: what was written under this one counts up to its new base only."""
-        self.check()
+        number = self.check()
         try:
-            record = _create_claim(self._storage, self.record.number + 1, self.record.run, self.record.job_name)
+            record = _create_claim(self._storage, number, self.record.run, self.record.job_name)
         except FileExistsError:
             raise self._fenced() from None
         return DriverClaim(self._storage, record)
@@ -133,10 +133,17 @@ class DriverClaim:
         _write(self._storage, self.record.number, "base", BaseRecord(epoch, claim))
         self.check()
 
-    def check(self) -> None:
-        """Raise FencedError if there is a higher claim."""
-        if self._storage.size(_name(self.record.number + 1, "claim")) is not None:
-            raise self._fenced()
+    def check(self) -> int:
+        """Raise FencedError if another driver has a higher claim. Returns the first number that nobody has.
+
+        Own claims may be in between: of a renewal that the store did not let come to its end.
+        """
+        number = self.record.number + 1
+        while self._storage.size(_name(number, "claim")) is not None:
+            if _read(self._storage, number, ClaimRecord).run != self.record.run:
+                raise self._fenced()
+            number += 1
+        return number
 
     def _fenced(self) -> FencedError:
         newest = max(number for number, kind in _listed(self._storage) if kind == "claim")

@@ -406,7 +406,7 @@ class Coordinator:
         self._token = f"start-{self._incarnation}"
         self.checkpoints.start_from(None, self._token, {})
         self._watermarks, self._uncommitted = {}, {}
-        self.next_timer_ms = None
+        self.next_timer_ms, self.finished, self.spark = None, False, {}
         self.progress.went_to(-1, {})
         for source in self._sources():
             source.reset()

@@ -224,7 +224,7 @@ def broken_worlds(failures: float = 0.0) -> int:
 
 
 def test_without_looking_for_a_higher_claim_the_check_above_fails(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(DriverClaim, "check", lambda self: None)
+    monkeypatch.setattr(DriverClaim, "check", lambda self: self.record.number + 1)
     assert broken_worlds()
 
 
@@ -277,6 +277,35 @@ class TestADriverThatWakesUpInTheMiddleOfAWrite:
         with pytest.raises(FencedError):
             first.write(manifest(7))
         assert found[0] is not None and (found[0].epoch, found[0].claim) == (7, 1)
+
+
+@pytest.mark.parametrize("after", [False, True])
+@pytest.mark.parametrize("failing", ["000000000002.claim", "000000000002.base"])
+def test_a_driver_does_not_fence_itself_when_the_store_fails_while_it_claims_again(failing: str, after: bool) -> None:
+    storage = DictStorage()
+    down = ["000000000007.manifest", failing]
+
+    def around(operation: str, name: str, perform: Perform) -> object:
+        if operation == "write_once" and down and name.endswith(down[0]):
+            del down[0]
+            if after:
+                perform()
+            raise StorageError("the store is down")
+        return perform()
+
+    store = ManifestStore(CheckpointLayout(storage.sharing(around)))
+    store.take_over("job")
+    store.write(manifest(6))
+    while down:
+        with pytest.raises(StorageError):
+            store.write(manifest(7))
+    store.write(manifest(8))
+    latest = ManifestStore(CheckpointLayout(storage)).latest()
+    assert latest is not None and latest.epoch == 8
+    assert ManifestStore(CheckpointLayout(storage)).epochs() == [6, 8], "the doubtful one counts"
+    ManifestStore(CheckpointLayout(storage)).take_over("job")
+    with pytest.raises(FencedError):
+        store.write(manifest(9))
 
 
 class TestWhatTheLoserIsTold:

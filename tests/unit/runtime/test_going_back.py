@@ -15,6 +15,7 @@ from headwater.checkpoint.rescale import plan_restore
 from headwater.checkpoint.restart_policy import FixedDelay
 from headwater.checkpoint.savepoint import write_savepoint
 from headwater.checkpoint.schedule import CheckpointSchedule, CheckpointSettings
+from headwater.checkpoint.store import ManifestStore
 from headwater.common import Configuration
 from headwater.common.connector import Committer
 from headwater.common.errors import CheckpointError, FencedError
@@ -26,6 +27,7 @@ from headwater.runtime.job.coordinator import Coordinator, RescaleAsked
 from headwater.runtime.job.requests import RescaleRequest, SavepointRequest
 from headwater.runtime.job.start import operator_shapes, prepare_start
 from tests.unit.runtime.in_process_engine import InProcessEngine, plan_of
+from tests.unit.runtime.test_checkpoints import SpanningJob
 from tests.unit.runtime.test_coordinator import EPOCH_RECORDS, Job, expected, summing
 
 
@@ -194,3 +196,23 @@ def test_a_job_is_not_stopped_with_a_savepoint_while_another_driver_goes_on_with
     copies[1].result()
     with pytest.raises(FencedError):
         fenced.path.result(0)
+
+
+def test_a_job_whose_last_epoch_is_lost_before_any_checkpoint_is_not_finished(tmp_path: Path) -> None:
+    job = SpanningJob(tmp_path, set(), tolerable_failures=1)
+    job.start()
+    written: list[str] = []
+    write = ManifestStore.write
+
+    def fails_once(store: ManifestStore, manifest: Manifest) -> Any:
+        written.append("x")
+        if len(written) == 1:
+            job.engine.kill_slot(1, 0)
+            raise CheckpointError("no space left")
+        return write(store, manifest)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ManifestStore, "write", fails_once)
+        job.run()
+    assert job.coordinator.progress.rewinds == 1
+    assert job.results() == expected()
