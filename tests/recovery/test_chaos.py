@@ -28,7 +28,7 @@ HEALTH = {"headwater.slot.health-check": "1 s"}
 
 def chaos_run(make_run: MakeRun, faults: int, **conf: str) -> Run:
     """A job that is long enough for so many faults."""
-    records = max(300_000 if FULL else 30_000, (faults + 5) * 3 * EPOCH_RECORDS)
+    records = max(300_000 if FULL else 20_000, (faults + 5) * 3 * EPOCH_RECORDS)
     return make_run(records, EPOCH_RECORDS, module="tests.recovery.state_machine", conf=HEALTH | conf)
 
 
@@ -64,7 +64,7 @@ def check(run: Run) -> None:
 
 @pytest.mark.timeout(3_600 if FULL else 600)
 def test_slots_workers_and_drivers_killed_in_turn(make_run: MakeRun) -> None:
-    wanted = 100 if FULL else 6
+    wanted = 100 if FULL else 3
     run = chaos_run(make_run, wanted)
     dice = random.Random(SEED)
     driver = run.start()
@@ -88,7 +88,7 @@ def test_slots_workers_and_drivers_killed_in_turn(make_run: MakeRun) -> None:
 @pytest.mark.timeout(3_600 if FULL else 600)
 def test_slots_stopped_and_woken(make_run: MakeRun) -> None:
     """Every other one sleeps longer than it may: it is replaced, and must do no harm when it wakes."""
-    wanted = 50 if FULL else 4
+    wanted = 50 if FULL else 2
     run = chaos_run(make_run, wanted)
     dice = random.Random(SEED)
     run.start()
