@@ -79,6 +79,14 @@ class World:
             finally:
                 self.scheduler.end()
             self.oracles.judge()
+            self._sweep()
+
+    def _sweep(self) -> None:
+        """Slots that were killed leave databases behind, which would end with their machine."""
+        for driver in self.drivers:
+            for host in driver.all_hosts.values():
+                with contextlib.suppress(Exception):
+                    host.slot.close()
 
     def _supervise(self) -> None:
         """Start the job again when its driver has gone, or seems to have."""
