@@ -3,72 +3,29 @@
 from __future__ import annotations
 
 import shutil
-import threading
 import weakref
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from headwater.common.errors import StateError
-from headwater.state import payload as codec
-from headwater.state.api import State
-from headwater.state.descriptors import AggregatingStateDescriptor, ReducingStateDescriptor, StateDescriptor
-from headwater.state.folding import FoldingAggregatingState, FoldingReducingState
-from headwater.state.heap_store import ABSENT, KeyScope
-from headwater.state.keyed_backend import KeyedStateBackend
 from headwater.state.layout import StateLayout
-from headwater.state.migration import Convert, refuse_changed_keys
+from headwater.state.migration import Convert
 from headwater.state.panes import ElementPanes, FoldedPanes
 from headwater.state.rocksdb_database import Changes, Database, take_over
 from headwater.state.rocksdb_facts import Facts, store_timers, timer_sections
-from headwater.state.rocksdb_list import RocksListState
 from headwater.state.rocksdb_native import native_facts, read_native_sections
 from headwater.state.rocksdb_options import RocksDBOptions
 from headwater.state.rocksdb_panes import RocksElementPanes, RocksFoldedPanes
 from headwater.state.rocksdb_store import RocksStore
 from headwater.state.rocksdb_stores import STORES
 from headwater.state.rocksdb_value import RocksValueState
-from headwater.state.section import EVENT_TIMERS, KEYED, PROCESSING_TIMERS, Section
-from headwater.state.stored_form import StoredForm
-from headwater.state.ttl import TtlPolicy, TtlState, expiring
+from headwater.state.section import Section
+from headwater.state.store_backend import Registered, StoreBackend
+from headwater.state.ttl import TtlPolicy
 
 
-@dataclass
-class _Registered:
-    """One state of the backend. Restored ones have a store only, until their descriptor comes."""
-
-    form: StoredForm
-    store: RocksStore
-    state_id: int
-    state: State | None = None
-    descriptor: StateDescriptor | None = None
-    policy: TtlPolicy | None = None
-    expiring: TtlState | None = None
-
-    @property
-    def layout(self) -> StateLayout:
-        return self.form.layout
-
-
-class _NamespaceScope:
-    """Makes a state about (key, namespace); plain states do not pay for it."""
-
-    __slots__ = ("_backend",)
-
-    def __init__(self, backend: KeyedStateBackend) -> None:
-        self._backend = backend
-
-    @property
-    def current_key(self) -> Any:
-        return (self._backend.current_key, self._backend.current_namespace)
-
-    @current_key.setter
-    def current_key(self, pair: tuple[Any, Any]) -> None:
-        self._backend.current_key, self._backend.current_namespace = pair
-
-
-class RocksDBKeyedStateBackend(KeyedStateBackend):
+class RocksDBKeyedStateBackend(StoreBackend[RocksStore]):
     """State that may be larger than memory. The database holds what committed epochs left, and never anything else.
 
     What one epoch changes, and timers, are in memory. The process must not fork while the backend is open: RocksDB has
@@ -82,15 +39,11 @@ class RocksDBKeyedStateBackend(KeyedStateBackend):
         self._options = options or RocksDBOptions()
         self.memory = self._options.memory
         self.log_changes = self._options.log_changes
-        self._states: dict[str, _Registered] = {}
-        self._namespace_scope = _NamespaceScope(self)
-        self._in_epoch = False
+        self._state_ids: dict[str, int] = {}
         self._damaged = False
         """Whether the database may hold half an epoch."""
         self._converted_in_native: set[str] = set()
         """States whose values were of their present form when the last native checkpoint was made."""
-        self._boundary = threading.Lock()
-        """Held while the database changes and while a query reads."""
         self._open(self._options.new_directory())
 
     def _open(self, directory: Path) -> None:
@@ -106,29 +59,6 @@ class RocksDBKeyedStateBackend(KeyedStateBackend):
 
     # -- states --------------------------------------------------------------------------------------------------------
 
-    def _get_state(self, descriptor: StateDescriptor, namespaced: bool) -> State:
-        ttl_config = descriptor.get_ttl_config()
-        layout = StateLayout.of(descriptor, namespaced)
-        registered = self._registered(descriptor.name, layout)
-        if registered.state is not None:
-            return registered.state
-        convert = registered.form.asked_for(self.uid, descriptor, layout)
-        if convert is not None:
-            self._convert(registered, convert)
-        plain = registered.store
-        assert isinstance(plain, State)
-        state: State = plain
-        if ttl_config is not None:
-            registered.policy = TtlPolicy(ttl_config, self)
-            state = registered.expiring = expiring(plain, registered.policy)
-        if isinstance(descriptor, ReducingStateDescriptor):
-            state = FoldingReducingState(state, descriptor.get_reduce_function())  # type: ignore[arg-type]
-        elif isinstance(descriptor, AggregatingStateDescriptor):
-            state = FoldingAggregatingState(state, descriptor.get_agg_function())  # type: ignore[arg-type]
-        registered.descriptor = descriptor
-        registered.state = state
-        return state
-
     def get_folded_panes(self, name: str) -> FoldedPanes:
         panes = self._panes(name, "folded panes")
         assert isinstance(panes, RocksFoldedPanes)
@@ -139,28 +69,14 @@ class RocksDBKeyedStateBackend(KeyedStateBackend):
         assert isinstance(panes, RocksElementPanes)
         return panes
 
-    def _panes(self, name: str, kind: str) -> RocksStore:
-        registered = self._registered(name, StateLayout(kind, ttl=False, namespaced=True))
-        registered.form.asked_for_without_descriptor(self.uid, name)
-        return registered.store
-
-    def _registered(self, name: str, layout: StateLayout, state_id: int | None = None) -> _Registered:
-        registered = self._states.get(name)
-        if registered is None:
-            store_class = STORES.get(layout.kind)
-            if store_class is None:
-                raise StateError(f"state '{name}' of operator '{self.uid}' is of unknown kind '{layout.kind}'")
-            if state_id is None:
-                state_id = 1 + max((known.state_id for known in self._states.values()), default=0)
-            scope: KeyScope = self._namespace_scope if layout.namespaced else self
-            store = store_class(self, scope, name, state_id, layout.namespaced)
-            registered = self._states[name] = _Registered(StoredForm(layout), store, state_id)
-        elif registered.layout.shape != layout.shape:
-            raise StateError(
-                f"state '{name}' of operator '{self.uid}' is {registered.layout}, but is asked for as {layout}; "
-                f"use the same descriptor everywhere, or another name for the new state"
-            )
-        return registered
+    def _new_store(self, name: str, layout: StateLayout) -> RocksStore | None:
+        store_class = STORES.get(layout.kind)
+        if store_class is None:
+            return None
+        # Restored states have the number under which their entries are stored.
+        known = self._state_ids
+        state_id = known.setdefault(name, 1 + max(known.values(), default=0))
+        return store_class(self, self._scope(layout), name, state_id, layout.namespaced)
 
     def prefetch(self, keys: Iterable[Any]) -> None:
         """Read the plain values of `keys`, which are about to be used, at a fraction of the cost of one by one."""
@@ -171,14 +87,12 @@ class RocksDBKeyedStateBackend(KeyedStateBackend):
     # -- epochs --------------------------------------------------------------------------------------------------------
 
     def begin_epoch(self) -> None:
-        if self._in_epoch:
-            raise StateError(f"operator '{self.uid}': an epoch begins before the last one was committed or rolled back")
         if self._damaged:
             raise StateError(
                 f"operator '{self.uid}': an earlier epoch was written to RocksDB in part only; "
                 f"state must be restored into a new backend"
             )
-        self._in_epoch = True
+        super().begin_epoch()
 
     def commit_epoch(self, *, cut: bool = False) -> None:
         stores = self._stores()
@@ -198,20 +112,6 @@ class RocksDBKeyedStateBackend(KeyedStateBackend):
         self._damaged = True
         self.database.write(changes)
         self._damaged = False
-
-    def checkpoint_completed(self) -> None:
-        for registered in self._states.values():
-            registered.form.checkpoint_completed()
-            registered.store.checkpoint_completed()
-        self.event_timers.checkpoint_completed()
-        self.processing_timers.checkpoint_completed()
-
-    def checkpoint_failed(self) -> None:
-        for registered in self._states.values():
-            registered.form.checkpoint_failed()
-            registered.store.checkpoint_failed()
-        self.event_timers.checkpoint_failed()
-        self.processing_timers.checkpoint_failed()
 
     def rewind(self) -> bool:
         """Old values are not kept: the checkpoint has to be loaded."""
@@ -252,51 +152,19 @@ class RocksDBKeyedStateBackend(KeyedStateBackend):
         sections += self.processing_timers.delta_sections()
         return sections
 
-    def full_sections(self) -> Iterator[Section]:
-        for name, registered in self._states.items():
-            yield from self._full_sections_of(name, registered)
-        yield from self.event_timers.full_sections()
-        yield from self.processing_timers.full_sections()
-
-    def _full_sections_of(self, name: str, registered: _Registered) -> Iterator[Section]:
+    def _full_sections_of(self, name: str, registered: Registered[RocksStore]) -> Iterator[Section]:
         keep = None if registered.policy is None else registered.policy.alive
         for group in self.key_groups:
             for entries in registered.store.full_entries(group, keep):
                 if any(entries):
                     yield self._section(name, registered.layout, group, entries)
 
-    def _section(self, name: str, layout: StateLayout, group: int, entries: tuple[Any, ...]) -> Section:
-        return Section(self.uid, KEYED, name, group, codec.encode(tuple(layout), entries, self.uid, name))
-
-    def load_section(self, section: Section) -> None:
-        if section.uid != self.uid or section.key_group not in self.key_groups:
-            raise StateError(
-                f"operator '{self.uid}' with key groups {self.key_groups.start}-{self.key_groups.stop - 1} was given "
-                f"state of operator '{section.uid}', key group {section.key_group}"
-            )
-        if section.kind == EVENT_TIMERS:
-            self.event_timers.load_section(section)
-        elif section.kind == PROCESSING_TIMERS:
-            self.processing_timers.load_section(section)
-        elif section.kind == KEYED:
-            self._load_keyed(section)
-        else:
-            raise StateError(f"operator '{self.uid}': a keyed backend cannot load a section of kind '{section.kind}'")
-
-    def _load_keyed(self, section: Section) -> None:
-        decoded = codec.decode_evolved(section.payload, section.uid, section.name)
-        layout = StateLayout(*decoded.layout)
-        registered = self._registered(section.name, layout)
-        refuse_changed_keys(self.uid, section.name, layout.kind, decoded.entries, decoded.changes)
-        registered.form.loaded(layout, decoded.changes)
-        self._load_entries(registered.store, decoded.entries)
-
     def _load_entries(self, store: RocksStore, entries: tuple[Any, ...]) -> None:
         with self._boundary:
             self._write(store.load_entries(entries))
             store.loaded()
 
-    def _convert(self, registered: _Registered, convert: Convert) -> None:
+    def _convert(self, registered: Registered[RocksStore], convert: Convert) -> None:
         """Replace each value by what `convert` makes of it, before its first use."""
         store, layout = registered.store, registered.layout
         one: Convert = (lambda pair: (convert(pair[0]), *pair[1:])) if layout.ttl else convert
@@ -327,7 +195,7 @@ class RocksDBKeyedStateBackend(KeyedStateBackend):
             self.uid,
             self.max_parallelism,
             (self.key_groups.start, self.key_groups.stop),
-            {name: (known.state_id, tuple(known.layout)) for name, known in self._states.items()},
+            {name: (self._state_ids[name], tuple(known.layout)) for name, known in self._states.items()},
             {name: classes for name, known in self._states.items() if (classes := known.store.pickler.classes())},
             any(known.store.pickler.has_stored_records for known in self._states.values()),
         )
@@ -373,8 +241,9 @@ class RocksDBKeyedStateBackend(KeyedStateBackend):
         with self._boundary:
             self._dispose()
             self._open(path)
-        for name, (state_id, layout) in facts.states.items():
-            store = self._registered(name, StateLayout(*layout), state_id).store
+        self._state_ids = {name: state_id for name, (state_id, _) in facts.states.items()}
+        for name, (_, layout) in facts.states.items():
+            store = self._registered(name, StateLayout(*layout)).store
             store.loaded()
             store.pickler.loaded(facts.classes.get(name, ()))
         for section in timer_sections(self.database, self.uid):
@@ -383,71 +252,17 @@ class RocksDBKeyedStateBackend(KeyedStateBackend):
 
     # -- all keys ------------------------------------------------------------------------------------------------------
 
-    def committed_value(self, state_name: str, key: Any, namespace: Any = None) -> Any:
-        registered = self._known(state_name)
-        with self._boundary:
-            found = registered.store.committed((key, namespace) if registered.layout.namespaced else key)
-        if found is ABSENT:
-            return None
-        if registered.layout.ttl:
-            found = _unstamped(found, registered)
-        if found is not None and isinstance(registered.descriptor, AggregatingStateDescriptor):
-            return registered.descriptor.get_agg_function().get_result(found)
-        return found
-
     def number_of_entries(self) -> int:
         return sum(store.count() for store in self._stores())
 
-    def clear_current_key(self) -> None:
-        namespace = self.current_namespace
-        for registered in self._states.values():
-            store = registered.store
-            if registered.layout.namespaced:
-                for pair in store.pairs_of(self.current_key):
-                    self._namespace_scope.current_key = pair
-                    store.clear()
-            else:
-                store.clear()
-        self.current_namespace = namespace
+    def _pairs_of(self, store: RocksStore, key: Any) -> list[Any]:
+        return store.pairs_of(key)
 
-    def keys(self, state_name: str) -> list[Any]:
-        registered = self._known(state_name)
-        stored = registered.store.keys_stored()
-        return list(dict.fromkeys(pair[0] for pair in stored)) if registered.layout.namespaced else stored
-
-    def state_names(self) -> list[str]:
-        return list(self._states)
-
-    def _known(self, state_name: str) -> _Registered:
-        registered = self._states.get(state_name)
-        if registered is None:
-            names = ", ".join(sorted(self._states)) or "none"
-            raise StateError(f"operator '{self.uid}' has no state '{state_name}'; it has: {names}")
-        return registered
-
-    def _clean_up(self, registered: _Registered) -> None:
-        """Look at the next few keys of a state with TTL and remove what has expired, as part of the epoch."""
-        policy, state, store = registered.policy, registered.expiring, registered.store
-        if policy is None or state is None:
-            return
-        scope: KeyScope = self._namespace_scope if registered.layout.namespaced else self
-        current_key, current_namespace = self.current_key, self.current_namespace
-        for key in store.next_keys(policy.number_to_examine(len(store.changed))):
-            scope.current_key = key
-            state.purge()
-        self.current_key, self.current_namespace = current_key, current_namespace
+    def _keys_to_examine(self, registered: Registered[RocksStore], policy: TtlPolicy) -> list[Any]:
+        store = registered.store
+        return store.next_keys(policy.number_to_examine(len(store.changed)))
 
 
 def _dispose(database: Database, directory: Path) -> None:
     database.close()
     shutil.rmtree(directory, ignore_errors=True)
-
-
-def _unstamped(found: Any, registered: _Registered) -> Any:
-    """A committed value without its expiry dates; None if it has expired."""
-    policy = registered.policy
-    if isinstance(registered.store, RocksValueState):
-        return found[0] if policy is None or policy.alive(found) else None
-    if isinstance(registered.store, RocksListState):
-        return [entry[0] for entry in found if policy is None or policy.alive(entry)]
-    return {key: entry[0] for key, entry in found.items() if policy is None or policy.alive(entry)}

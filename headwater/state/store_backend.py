@@ -1,0 +1,275 @@
+"""What keyed backends share that keep each state in a store of its own: names, shapes, descriptors, sections."""
+
+from __future__ import annotations
+
+import threading
+from abc import abstractmethod
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, Generic, Protocol, TypeVar
+
+from headwater.common.errors import StateError
+from headwater.state import payload as codec
+from headwater.state.api import State
+from headwater.state.descriptors import AggregatingStateDescriptor, ReducingStateDescriptor, StateDescriptor
+from headwater.state.folding import FoldingAggregatingState, FoldingReducingState
+from headwater.state.heap_store import ABSENT, KeyScope
+from headwater.state.keyed_backend import KeyedStateBackend
+from headwater.state.layout import StateLayout
+from headwater.state.migration import Convert, refuse_changed_keys
+from headwater.state.section import EVENT_TIMERS, KEYED, PROCESSING_TIMERS, Section
+from headwater.state.stored_form import StoredForm
+from headwater.state.ttl import TtlPolicy, TtlState, expiring
+
+
+class Store(Protocol):
+    """What holds one state, as far as every backend uses it."""
+
+    def clear(self) -> None: ...
+
+    def committed(self, key: Any) -> Any: ...
+
+    def keys_stored(self) -> Collection[Any]: ...
+
+    def checkpoint_completed(self) -> None: ...
+
+    def checkpoint_failed(self) -> None: ...
+
+
+S = TypeVar("S", bound=Store)
+
+
+@dataclass
+class Registered(Generic[S]):
+    """One state of a backend. Restored ones have a store only, until their descriptor comes."""
+
+    form: StoredForm
+    store: S
+    state: State | None = None
+    descriptor: StateDescriptor | None = None
+    policy: TtlPolicy | None = None
+    expiring: TtlState | None = None
+    to_examine: Iterator[Any] = field(default_factory=lambda: iter(()))
+    """Keys that the current round of clean-up has not looked at yet, where the backend keeps them."""
+
+    @property
+    def layout(self) -> StateLayout:
+        return self.form.layout
+
+
+class _NamespaceScope:
+    """Makes a state about (key, namespace); plain states do not pay for it."""
+
+    __slots__ = ("_backend",)
+
+    def __init__(self, backend: KeyedStateBackend) -> None:
+        self._backend = backend
+
+    @property
+    def current_key(self) -> Any:
+        return (self._backend.current_key, self._backend.current_namespace)
+
+    @current_key.setter
+    def current_key(self, pair: tuple[Any, Any]) -> None:
+        self._backend.current_key, self._backend.current_namespace = pair
+
+
+class StoreBackend(KeyedStateBackend, Generic[S]):
+    """A keyed backend with a store per state. Subclasses say what a store is, and how epochs and snapshots use it."""
+
+    def __init__(self, uid: str, max_parallelism: int, key_groups: range) -> None:
+        super().__init__(uid, max_parallelism, key_groups)
+        self._states: dict[str, Registered[S]] = {}
+        self._namespace_scope = _NamespaceScope(self)
+        self._in_epoch = False
+        self._boundary = threading.Lock()
+        """Held while what is committed changes and while a query reads: neither must happen within the other."""
+
+    # --- for subclasses
+
+    @abstractmethod
+    def _new_store(self, name: str, layout: StateLayout) -> S | None:
+        """An empty store for such a state; None if there is no such kind."""
+
+    @abstractmethod
+    def _convert(self, registered: Registered[S], convert: Convert) -> None:
+        """Replace each value by what `convert` makes of it, before its first use."""
+
+    @abstractmethod
+    def _load_entries(self, store: S, entries: tuple[Any, ...]) -> None:
+        """Apply the entries of one section."""
+
+    @abstractmethod
+    def _full_sections_of(self, name: str, registered: Registered[S]) -> Iterator[Section]:
+        """All that one state holds, except what has expired."""
+
+    @abstractmethod
+    def _pairs_of(self, store: S, key: Any) -> Iterable[Any]:
+        """The (key, namespace) pairs of `key` that a namespaced store has."""
+
+    @abstractmethod
+    def _keys_to_examine(self, registered: Registered[S], policy: TtlPolicy) -> Iterable[Any]:
+        """The next few keys of a state with TTL to look at."""
+
+    # --- states
+
+    def _get_state(self, descriptor: StateDescriptor, namespaced: bool) -> State:
+        ttl_config = descriptor.get_ttl_config()
+        layout = StateLayout.of(descriptor, namespaced)
+        registered = self._registered(descriptor.name, layout)
+        if registered.state is not None:
+            return registered.state
+        convert = registered.form.asked_for(self.uid, descriptor, layout)
+        if convert is not None:
+            self._convert(registered, convert)
+        plain = registered.store
+        assert isinstance(plain, State)
+        state: State = plain
+        if ttl_config is not None:
+            registered.policy = TtlPolicy(ttl_config, self)
+            state = registered.expiring = expiring(plain, registered.policy)
+        if isinstance(descriptor, ReducingStateDescriptor):
+            state = FoldingReducingState(state, descriptor.get_reduce_function())
+        elif isinstance(descriptor, AggregatingStateDescriptor):
+            state = FoldingAggregatingState(state, descriptor.get_agg_function())
+        registered.descriptor = descriptor
+        registered.state = state
+        return state
+
+    def _panes(self, name: str, kind: str) -> S:
+        registered = self._registered(name, StateLayout(kind, ttl=False, namespaced=True))
+        registered.form.asked_for_without_descriptor(self.uid, name)
+        return registered.store
+
+    def _registered(self, name: str, layout: StateLayout) -> Registered[S]:
+        registered = self._states.get(name)
+        if registered is None:
+            store = self._new_store(name, layout)
+            if store is None:
+                raise StateError(f"state '{name}' of operator '{self.uid}' is of unknown kind '{layout.kind}'")
+            registered = self._states[name] = Registered(StoredForm(layout), store)
+        elif registered.layout.shape != layout.shape:
+            raise StateError(
+                f"state '{name}' of operator '{self.uid}' is {registered.layout}, but is asked for as {layout}; "
+                f"use the same descriptor everywhere, or another name for the new state"
+            )
+        return registered
+
+    def _scope(self, layout: StateLayout) -> KeyScope:
+        return self._namespace_scope if layout.namespaced else self
+
+    def _known(self, state_name: str) -> Registered[S]:
+        registered = self._states.get(state_name)
+        if registered is None:
+            names = ", ".join(sorted(self._states)) or "none"
+            raise StateError(f"operator '{self.uid}' has no state '{state_name}'; it has: {names}")
+        return registered
+
+    def state_names(self) -> list[str]:
+        return list(self._states)
+
+    def keys(self, state_name: str) -> list[Any]:
+        registered = self._known(state_name)
+        stored = registered.store.keys_stored()
+        return list(dict.fromkeys(pair[0] for pair in stored)) if registered.layout.namespaced else list(stored)
+
+    def committed_value(self, state_name: str, key: Any, namespace: Any = None) -> Any:
+        registered = self._known(state_name)
+        with self._boundary:
+            found = registered.store.committed((key, namespace) if registered.layout.namespaced else key)
+        if found is ABSENT:
+            return None
+        if registered.layout.ttl:
+            found = _unstamped(found, registered.layout.kind, registered.policy)
+        if found is not None and isinstance(registered.descriptor, AggregatingStateDescriptor):
+            return registered.descriptor.get_agg_function().get_result(found)
+        return found
+
+    def clear_current_key(self) -> None:
+        namespace = self.current_namespace
+        for registered in self._states.values():
+            store = registered.store
+            if registered.layout.namespaced:
+                for pair in self._pairs_of(store, self.current_key):
+                    self._namespace_scope.current_key = pair
+                    store.clear()
+            else:
+                store.clear()
+        self.current_namespace = namespace
+
+    # --- epochs
+
+    def begin_epoch(self) -> None:
+        if self._in_epoch:
+            raise StateError(f"operator '{self.uid}': an epoch begins before the last one was committed or rolled back")
+        self._in_epoch = True
+
+    def checkpoint_completed(self) -> None:
+        for registered in self._states.values():
+            registered.form.checkpoint_completed()
+            registered.store.checkpoint_completed()
+        self.event_timers.checkpoint_completed()
+        self.processing_timers.checkpoint_completed()
+
+    def checkpoint_failed(self) -> None:
+        for registered in self._states.values():
+            registered.form.checkpoint_failed()
+            registered.store.checkpoint_failed()
+        self.event_timers.checkpoint_failed()
+        self.processing_timers.checkpoint_failed()
+
+    # --- sections
+
+    def full_sections(self) -> Iterator[Section]:
+        for name, registered in self._states.items():
+            yield from self._full_sections_of(name, registered)
+        yield from self.event_timers.full_sections()
+        yield from self.processing_timers.full_sections()
+
+    def _section(self, name: str, layout: StateLayout, group: int, entries: tuple[Any, ...]) -> Section:
+        return Section(self.uid, KEYED, name, group, codec.encode(tuple(layout), entries, self.uid, name))
+
+    def load_section(self, section: Section) -> None:
+        if section.uid != self.uid or section.key_group not in self.key_groups:
+            raise StateError(
+                f"operator '{self.uid}' with key groups {self.key_groups.start}-{self.key_groups.stop - 1} was given "
+                f"state of operator '{section.uid}', key group {section.key_group}"
+            )
+        if section.kind == EVENT_TIMERS:
+            self.event_timers.load_section(section)
+        elif section.kind == PROCESSING_TIMERS:
+            self.processing_timers.load_section(section)
+        elif section.kind == KEYED:
+            self._load_keyed(section)
+        else:
+            raise StateError(f"operator '{self.uid}': a keyed backend cannot load a section of kind '{section.kind}'")
+
+    def _load_keyed(self, section: Section) -> None:
+        decoded = codec.decode_evolved(section.payload, section.uid, section.name)
+        layout = StateLayout(*decoded.layout)
+        registered = self._registered(section.name, layout)
+        refuse_changed_keys(self.uid, section.name, layout.kind, decoded.entries, decoded.changes)
+        registered.form.loaded(layout, decoded.changes)
+        self._load_entries(registered.store, decoded.entries)
+
+    # --- expired entries
+
+    def _clean_up(self, registered: Registered[S]) -> None:
+        """Look at the next few keys of a state with TTL and remove what has expired, as part of the epoch."""
+        if registered.policy is None or registered.expiring is None:
+            return
+        scope = self._scope(registered.layout)
+        current_key, current_namespace = self.current_key, self.current_namespace
+        for key in self._keys_to_examine(registered, registered.policy):
+            scope.current_key = key
+            registered.expiring.purge()
+        self.current_key, self.current_namespace = current_key, current_namespace
+
+
+def _unstamped(found: Any, kind: str, policy: TtlPolicy | None) -> Any:
+    """A committed value without its expiry dates; None if it has expired."""
+    if kind == "list":
+        return [entry[0] for entry in found if policy is None or policy.alive(entry)]
+    if kind == "map":
+        return {key: entry[0] for key, entry in found.items() if policy is None or policy.alive(entry)}
+    return found[0] if policy is None or policy.alive(found) else None
