@@ -9,6 +9,7 @@ from __future__ import annotations
 import gc
 import os
 import pickle
+import sys
 import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator
@@ -26,6 +27,7 @@ from headwater.runtime.slot.client import Watch, find_or_start, run_epoch
 from headwater.runtime.slot.launcher import SlotLaunch
 from headwater.runtime.slot.protocol import BeginEpoch, ConnectionLostError, SlotAck, SlotFailure
 from headwater.runtime.source_task import SourceTask, run_source_task
+from headwater.runtime.spark.quiet_worker import leave_quietly
 from headwater.runtime.stage_input import StageInput
 from headwater.runtime.stage_runner import RunnerIdentity, StageRunner
 
@@ -58,6 +60,7 @@ class WorkerJob:
             gc.freeze()
             # Batches are thousands of short-lived tuples; the default of 700 makes the collector look at each batch.
             gc.set_threshold(100_000, 20, 50)
+            leave_quietly(sys.modules["__main__"])
         return job
 
     def borrow_runner(self, stage: int, partition: int, incarnation: int) -> tuple[StageRunner, list[Routed]]:
