@@ -21,6 +21,7 @@ from types import TracebackType
 
 from headwater.checkpoint.paths import CheckpointLayout
 from headwater.common.errors import CheckpointError, JobInUseError
+from headwater.common.processes import alive
 
 _held: weakref.WeakSet[DirectoryLock] = weakref.WeakSet()
 
@@ -130,20 +131,10 @@ def _flock(descriptor: int) -> None:
             return
         except BlockingIOError:
             owner = _read_owner(descriptor)
-            dead = owner is not None and owner.host == socket.gethostname() and not _alive(owner.pid)
+            dead = owner is not None and owner.host == socket.gethostname() and not alive(owner.pid)
             if not dead or time.monotonic() > deadline:
                 raise
             time.sleep(0.02)
-
-
-def _alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True
 
 
 def _read_owner(descriptor: int) -> LockOwner | None:

@@ -17,6 +17,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from headwater.common.errors import HeadwaterError
+from headwater.common.processes import alive
 
 _LONGEST_SOCKET_PATH = 100
 """The kernel takes 107 bytes."""
@@ -77,7 +78,7 @@ class RunDirectory:
             card = _read(path)
             if card is None:
                 continue
-            if card.is_here and not _alive(card.pid):
+            if card.is_here and not alive(card.pid):
                 self.withdraw(card)
                 continue
             found.append(card)
@@ -139,13 +140,3 @@ def _read(path: Path) -> JobCard | None:
         return JobCard(**json.loads(path.read_text(encoding="utf-8")))
     except (OSError, ValueError, TypeError):
         return None  # its job has just ended, or it is not one of ours
-
-
-def _alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True
