@@ -7,7 +7,14 @@ from itertools import repeat
 from operator import length_hint
 from typing import Any
 
-from headwater.common.errors import HeadwaterError, InvalidKeyError, SerializationError, UserCodeError, short_repr
+from headwater.common.errors import (
+    HeadwaterError,
+    InvalidKeyError,
+    SerializationError,
+    TypeMismatchError,
+    UserCodeError,
+    short_repr,
+)
 from headwater.common.ids import MIN_WATERMARK
 from headwater.graph.plan import Exchange, InputSpec
 from headwater.runtime.chunk import FrameKind, Header, encode_frame, encode_records
@@ -246,6 +253,8 @@ class EdgeWriter:
             return InvalidKeyError(
                 f"key_by before operator '{self._operator_name}', record {short_repr(record)}: {error}"
             )
+        if isinstance(error, TypeMismatchError):  # of a key whose type was declared
+            return TypeMismatchError(f"key_by before operator '{self._operator_name}', epoch {self.epoch}: {error}")
         return self._user_error(f"key_by before {self._operator_name}", record, error)
 
     def _invalid_key(self, record: Any) -> InvalidKeyError | None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from headwater.common.errors import HeadwaterError
-from headwater.runtime.slot.protocol import Attempt, Base, SlotAddress
+from headwater.graph.plan import StageSpec
+from headwater.runtime.slot.protocol import Attempt, Base, BeginEpoch, SlotAddress
 from headwater.runtime.source_task import SourceTask
 
 BATCH_RECORDS = 2048
@@ -35,6 +37,32 @@ class EpochHeader:
     """{DataFrame source: (operator state, watermarks)} where the last epoch left it."""
     dataframe_bounded: bool = True
     batch_records: int = BATCH_RECORDS
+
+    def floors(self, stage: StageSpec, partition: int) -> dict[int, int]:
+        """{operator: the watermark that it has reached before this epoch}"""
+        reached = self.watermarks.get((stage.index, partition), {})
+        return {
+            operator.id: reached[f"head:{operator.uid}"]
+            for operator in stage.operators
+            if f"head:{operator.uid}" in reached
+        }
+
+    def begin_for(self, stage: int, partition: int) -> BeginEpoch:
+        """What the slot of a partition is told by the relay that this process is."""
+        place = (stage, partition)
+        return BeginEpoch(
+            attempt=self.attempt,
+            base=self.base,
+            now_ms=self.now_ms,
+            watermarks=self.watermarks.get(place, {}),
+            snapshots=self.snapshots.get(place, []),
+            checkpointing=self.checkpointing,
+            cut=self.cut,
+            wait=self.wait,
+            restore=self.restores.get(place),
+            relay_pid=os.getpid(),
+            driver_pid=self.driver_pid,
+        )
 
 
 class EpochAttemptError(HeadwaterError):

@@ -53,18 +53,13 @@ def by_key_group(keys: Iterable[Any], max_parallelism: int) -> dict[int, list[An
     """{key group: its keys}, in the order of the groups. For snapshots: the one place where all keys are hashed."""
     known = list(keys)
     hashes = hash_integers(known) if len(known) >= _WORTH_A_VECTOR else None
+    group_of_each = (
+        (hashes % max_parallelism).tolist()
+        if hashes is not None
+        else [key_group(key, max_parallelism) for key in known]
+    )
     groups: dict[int, list[Any]] = {}
-    if hashes is not None:
-        for group, key in zip((hashes % max_parallelism).tolist(), known, strict=True):
-            if group in groups:
-                groups[group].append(key)
-            else:
-                groups[group] = [key]
-        return dict(sorted(groups.items()))
-    for key in known:
-        text = key.__class__ is str
-        hashed = xxh32_intdigest(key.encode("utf-8", "surrogatepass")) if text else stable_hash(key)
-        group = hashed % max_parallelism
+    for group, key in zip(group_of_each, known, strict=True):
         if group in groups:
             groups[group].append(key)
         else:

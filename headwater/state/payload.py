@@ -30,7 +30,6 @@ from headwater.state.schema import ClassNotes, ClassSchema, decode_schemas, enco
 FORMAT = 1
 PROTOCOL = 5
 
-_COLUMNS: Final = "columns"
 _WORTH_PACKING: Final = 8
 
 _FOOT: Final = struct.Struct("<I4s")
@@ -110,18 +109,18 @@ def decode_evolved(payload: bytes, uid: str, name: str) -> Decoded:
 
 
 def _packed(column: Any) -> Any:
-    """A list of equally long tuples as `(_COLUMNS, [first elements], ...)`; anything else as it is."""
+    """A list of equally long tuples as a tuple of columns, `([first elements], ...)`; anything else as it is."""
     if column.__class__ is not list or len(column) < _WORTH_PACKING or set(map(type, column)) != {tuple}:
         return column
     if len(set(map(len, column))) != 1 or not column[0]:
         return column
-    return (_COLUMNS, *map(list, zip(*column, strict=True)))
+    return tuple(map(list, zip(*column, strict=True)))
 
 
 def _unpacked(column: Any) -> Any:
     if column.__class__ is not tuple:
         return column
-    return list(zip(*column[1:], strict=True))
+    return list(zip(*column, strict=True))
 
 
 def _load(payload: bytes, changes: tuple[ClassChange, ...]) -> tuple[Any, tuple[ClassChange, ...]]:

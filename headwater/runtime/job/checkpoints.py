@@ -160,17 +160,17 @@ class Checkpoints:
         self._completed(cut)
         return None
 
-    def settle(self) -> dict[str, list[bytes]] | None:
-        """Before the job goes back: nothing may become durable later. Returns as `advance` does."""
+    def settle(self) -> None:
+        """Before the job goes back: nothing may become durable later. What a cut did not commit is made again."""
         cut = self.in_flight
         if cut is None:
-            return None
+            return
         if cut.future is not None:
-            return self.advance(wait=True)
+            self.advance(wait=True)
+            return
         self.in_flight = None
         self.savepoints = [*cut.savepoints, *self.savepoints]
         self.schedule.abandoned()
-        return cut.draft.committables
 
     def close(self) -> None:
         """Let what is under way end, and tell those who wait for what will not come."""

@@ -289,7 +289,8 @@ class Coordinator:
                 if isinstance(request, RescaleRequest):
                     self._checkpoint_now(final=False)
                     raise RescaleAsked(request, started)
-                self.checkpoints.savepoints.append(request)
+                if request not in self.checkpoints.savepoints:  # it is there if the job went back while it was served
+                    self.checkpoints.savepoints.append(request)
                 self._checkpoint_now(final=request.drain)
             except WentBackError:
                 self._requests.appendleft(request)
@@ -299,11 +300,11 @@ class Coordinator:
 
     def _checkpoint_now(self, *, final: bool) -> None:
         """A checkpoint of its own, without input. Complete on return."""
-        self._empty_epoch(final=final, cut=True)
-        self._advance_checkpoint(wait=True)
-        while self.checkpoints.committed_token != self._token:
+        while True:
             self._empty_epoch(final=final, cut=True)
             self._advance_checkpoint(wait=True)
+            if self.checkpoints.committed_token == self._token:
+                return
 
     def _plan_tasks(self, now_ms: int, dataframes: Mapping[int, Any], *, final: bool) -> list[SourceTask]:
         budget = self._sizer.next_budget()

@@ -102,7 +102,7 @@ class _Job:
         """Take the checkpoint directory and decide where to start."""
         configuration = self._configuration
         logging.getLogger("headwater").setLevel(python_log_level(configuration.get(LOG_LEVEL)))
-        cloudpickle.dumps(self._plan)  # what cannot be sent to the slots is said now
+        self._pickled_plan = cloudpickle.dumps(self._plan)  # what cannot be sent to the slots is said now
         requirements = configuration.get(PYTHON_REQUIREMENTS)
         if requirements:
             check_requirements(requirements)
@@ -208,7 +208,7 @@ class _Job:
             job_id=start.job_id,
             run_id=uuid.uuid4().hex,
             secret=secrets.token_bytes(32),
-            plan=cloudpickle.dumps(self._plan),
+            plan=self._pickled_plan,
             main_classes=capture_main(),
             layout=start.layout,
             listen_tcp=not is_local(str(context.master)),
@@ -239,6 +239,7 @@ class _Job:
         manifest = self._coordinator.checkpoints.durable
         assert manifest is not None
         self._plan = asked.request.plan
+        self._pickled_plan = cloudpickle.dumps(self._plan)
         self._start.savepoint = None
         self._start.decision = Resume(
             manifest, Epoch(manifest.epoch + 1), manifest.incarnation + 1, manifest.committables, reshaped=True

@@ -25,7 +25,7 @@ from headwater.runtime.job.acks import EpochFailure, StageAck
 from headwater.runtime.main_module import install_main
 from headwater.runtime.slot.client import Watch, find_or_start, run_epoch
 from headwater.runtime.slot.launcher import SlotLaunch
-from headwater.runtime.slot.protocol import BeginEpoch, ConnectionLostError, SlotAck, SlotFailure
+from headwater.runtime.slot.protocol import ConnectionLostError, SlotAck, SlotFailure
 from headwater.runtime.source_task import SourceTask, run_source_task
 from headwater.runtime.spark.quiet_worker import leave_quietly
 from headwater.runtime.stage_input import StageInput
@@ -197,37 +197,18 @@ def _run_stage(task: _Task, frames: Iterable[bytes]) -> Iterator[Routed]:
         for passing, frame in collected.passing:
             width = task.width_of_next()
             yield (passing.target if passing.stage == task.stage + 1 else next_target(task.partition, width)), frame
-        watermarks = task.header.watermarks.get((task.stage, task.partition), {})
-        floors = {
-            operator.id: watermarks[f"head:{operator.uid}"]
-            for operator in plan.stages[task.stage].operators
-            if f"head:{operator.uid}" in watermarks
-        }
-        run = _in_slot if plan.stages[task.stage].needs_slot else _in_worker
-        yield from run(task, collected, floors, watermarks)
+        stage = plan.stages[task.stage]
+        run = _in_slot if stage.needs_slot else _in_worker
+        yield from run(task, collected, task.header.floors(stage, task.partition))
     finally:
         collected.close()
 
 
-def _in_slot(
-    task: _Task, collected: StageInput, floors: dict[int, int], watermarks: dict[str, int]
-) -> Iterator[Routed]:
-    header, place = task.header, (task.stage, task.partition)
-    begin = BeginEpoch(
-        attempt=header.attempt,
-        base=header.base,
-        now_ms=header.now_ms,
-        watermarks=watermarks,
-        snapshots=header.snapshots.get(place, []),
-        checkpointing=header.checkpointing,
-        cut=header.cut,
-        wait=header.wait,
-        restore=header.restores.get(place),
-        relay_pid=os.getpid(),
-        driver_pid=header.driver_pid,
-    )
-    launch = task.launch
-    sock, address = find_or_start(launch, header.address_book.get(place), task.stage, task.partition)
+def _in_slot(task: _Task, collected: StageInput, floors: dict[int, int]) -> Iterator[Routed]:
+    header, launch = task.header, task.launch
+    begin = header.begin_for(task.stage, task.partition)
+    known = header.address_book.get((task.stage, task.partition))
+    sock, address = find_or_start(launch, known, task.stage, task.partition)
     watch = Watch(sock, address, launch.secret, launch.health_seconds)
     for event in run_epoch(sock, begin, collected.steps(floors), watch):
         if isinstance(event, SlotAck):
@@ -241,16 +222,15 @@ def _in_slot(
             yield from task.route((event,))
 
 
-def _in_worker(
-    task: _Task, collected: StageInput, floors: dict[int, int], watermarks: dict[str, int]
-) -> Iterator[Routed]:
+def _in_worker(task: _Task, collected: StageInput, floors: dict[int, int]) -> Iterator[Routed]:
     job = WorkerJob.of(task.launch)
     header = task.header
     started = time.perf_counter()
     victims = {"worker": os.getpid(), "driver": header.driver_pid}
     runner, outbox = job.borrow_runner(task.stage, task.partition, header.attempt.incarnation)
     outbox.clear()
-    runner.begin_epoch(header.attempt.epoch, header.attempt.id, header.now_ms, watermarks)
+    reached = header.watermarks.get((task.stage, task.partition), {})
+    runner.begin_epoch(header.attempt.epoch, header.attempt.id, header.now_ms, reached)
     for step in collected.steps(floors):
         if step.kind == "chunk":
             fault.reached("chunk-received", header.attempt.epoch, victims)

@@ -234,29 +234,12 @@ class SimulatedEngine:
         collected = StageInput(place[0])
         for frame in frames.pop(place, []):
             collected.add(frame)
-        watermarks = header.watermarks.get(place, {})
-        floors = {
-            operator.id: watermarks[f"head:{operator.uid}"]
-            for operator in self.plan.stages[place[0]].operators
-            if f"head:{operator.uid}" in watermarks
-        }
-        begin = BeginEpoch(
-            attempt=header.attempt,
-            base=header.base,
-            now_ms=header.now_ms,
-            watermarks=watermarks,
-            snapshots=header.snapshots.get(place, []),
-            checkpointing=header.checkpointing,
-            cut=header.cut,
-            wait=header.wait,
-            restore=header.restores.get(place),
-            relay_pid=os.getpid(),
-            driver_pid=header.driver_pid,
-        )
+        begin = header.begin_for(*place)
+        steps = list(collected.steps(header.floors(self.plan.stages[place[0]], place[1])))
         host = self.hosts.get(place)
         if host is None:
             host = self.hosts[place] = SlotHost(self, place)
-        call = Call(pickle.loads(pickle.dumps(begin)), list(collected.steps(floors)), _into(frames))
+        call = Call(pickle.loads(pickle.dumps(begin)), steps, _into(frames))
         host.receive(call)
         return host, call
 

@@ -14,7 +14,7 @@ from headwater.graph.plan import JobPlan
 from headwater.runtime.chunk import decode_header, decode_records
 from headwater.runtime.engine import EpochAttemptError, EpochHeader
 from headwater.runtime.job.acks import StageAck
-from headwater.runtime.slot.protocol import BeginEpoch, SlotAddress
+from headwater.runtime.slot.protocol import SlotAddress
 from headwater.runtime.slot.slot import Slot, StateLostError
 from headwater.runtime.source_task import SourceTask, run_source_task
 from headwater.runtime.stage_input import StageInput
@@ -96,11 +96,7 @@ class InProcessEngine:
         for frame in frames.pop(place, []):
             collected.add(frame)
         watermarks = header.watermarks.get(place, {})
-        floors = {
-            operator.id: watermarks[f"head:{operator.uid}"]
-            for operator in self.plan.stages[stage].operators
-            if f"head:{operator.uid}" in watermarks
-        }
+        floors = header.floors(self.plan.stages[stage], partition)
         if self.plan.stages[stage].needs_slot:
             return self._in_slot(header, place, collected, floors, frames)
         runner = StageRunner(self.plan, stage, RunnerIdentity("job", partition), _into(frames))
@@ -116,19 +112,7 @@ class InProcessEngine:
         if slot is None:
             address = SlotAddress(*place, "here", 0, "", os.getpid(), "one")
             slot = self.slots[place] = Slot(self.plan, "job", address, self._layout)
-        begin = BeginEpoch(
-            attempt=header.attempt,
-            base=header.base,
-            now_ms=header.now_ms,
-            watermarks=header.watermarks.get(place, {}),
-            snapshots=header.snapshots.get(place, []),
-            checkpointing=header.checkpointing,
-            cut=header.cut,
-            wait=header.wait,
-            restore=header.restores.get(place),
-            relay_pid=os.getpid(),
-            driver_pid=header.driver_pid,
-        )
+        begin = header.begin_for(*place)
         try:
             restored = slot.begin(begin, _into(frames))
             feed(slot.runner, collected, floors)
