@@ -136,10 +136,11 @@ class DriverClaim:
     def check(self) -> int:
         """Raise FencedError if another driver has a higher claim. Returns the first number that nobody has.
 
+        CheckpointError: that cannot be found out, so whatever was just written must not be acted on.
         Own claims may be in between: of a renewal that the store did not let come to its end.
         """
         number = self.record.number + 1
-        while self._storage.size(_name(number, "claim")) is not None:
+        while _exists(self._storage, number):
             if _read(self._storage, number, ClaimRecord).run != self.record.run:
                 raise self._fenced()
             number += 1
@@ -168,8 +169,26 @@ def _create_claim(storage: CheckpointStorage, number: int, run: str, job_name: s
 
 
 def _listed(storage: CheckpointStorage) -> list[tuple[int, str]]:
-    matches = (_NAME.fullmatch(name) for name in storage.list(CLAIMS))
+    try:
+        names = storage.list(CLAIMS)
+    except OSError as error:
+        raise _cannot_tell(f"{storage.url}/{CLAIMS} cannot be listed", error) from error
+    matches = (_NAME.fullmatch(name) for name in names)
     return [(int(match[1]), match[2]) for match in matches if match]
+
+
+def _exists(storage: CheckpointStorage, number: int) -> bool:
+    try:
+        return storage.size(_name(number, "claim")) is not None
+    except OSError as error:
+        raise _cannot_tell(f"{_url(storage, number, 'claim')} cannot be looked for", error) from error
+
+
+def _cannot_tell(what: str, error: OSError) -> CheckpointError:
+    return CheckpointError(
+        f"{what}: {error.strerror or error}; whether another driver has taken over the job is not known, so nothing is "
+        "committed. Make the directory readable, and see that its disk is there"
+    )
 
 
 def _name(number: int, kind: str) -> str:
@@ -201,4 +220,4 @@ def _read(storage: CheckpointStorage, number: int, kind: type[_Record]) -> _Reco
     except (BrokenSealError, msgspec.MsgspecError) as error:
         raise CheckpointError(f"{file} is damaged: {error}. Restore the file from a copy") from error
     except OSError as error:
-        raise CheckpointError(f"{file} cannot be read: {error.strerror or error}") from error
+        raise _cannot_tell(f"{file} cannot be read", error) from error

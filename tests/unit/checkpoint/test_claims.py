@@ -351,6 +351,45 @@ class TestWhatTheLoserIsTold:
             ManifestStore(layout).latest()
 
 
+class TestADirectoryThatCannotBeRead:
+    """It is not known whether another driver has taken over: an error of ours, which a later checkpoint survives."""
+
+    def test_the_claims_cannot_be_looked_for(self) -> None:
+        storage = DictStorage()
+        broken = ""
+
+        def around(operation: str, name: str, perform: Perform) -> object:
+            if f"{operation}:{name}" == broken:
+                raise PermissionError(13, "Permission denied", name)
+            return perform()
+
+        claim = DriverClaim.take(storage.sharing(around), "orders")
+        broken = "size:claims/000000000002.claim"
+        with pytest.raises(CheckpointError, match=r"dict://job/claims/000000000002\.claim cannot be looked for: Perm"):
+            claim.check()
+        broken = ""
+        assert claim.check() == 2
+
+    def test_the_claims_cannot_be_listed(self, tmp_path: Path) -> None:
+        (tmp_path / "claims").write_text("not a directory")
+        with pytest.raises(CheckpointError, match=r"/claims cannot be listed: Not a directory; whether another driver"):
+            DriverClaim.take(CheckpointLayout(tmp_path).storage, "orders")
+
+    def test_the_checkpoint_has_failed_and_the_next_one_counts(self, tmp_path: Path) -> None:
+        layout = CheckpointLayout(tmp_path)
+        store = ManifestStore(layout)
+        store.take_over("orders")
+        store.write(manifest(0))
+        (tmp_path / "claims").rename(tmp_path / "away")
+        (tmp_path / "claims").write_text("not a directory")
+        with pytest.raises(CheckpointError, match=r"000000000002\.claim cannot be looked for: Not a directory"):
+            store.write(manifest(1))
+        (tmp_path / "claims").unlink()
+        (tmp_path / "away").rename(tmp_path / "claims")
+        store.write(manifest(1))
+        assert ManifestStore(layout).epochs() == [0, 1]
+
+
 def manifest(epoch: int) -> Manifest:
     return Manifest("id", "job", epoch, 1, 0, 0, "f", 1)
 
