@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 from headwater.metrics import Measured, add_measured
+from headwater.runtime.job.recent_rate import RecentRate
 from headwater.runtime.slot.protocol import SlotAddress
 
 
@@ -18,7 +20,6 @@ class JobProgress:
     epoch: int = -1
     epochs: int = 0
     records_in: int = 0
-    records_per_second: float = 0.0
     watermark: int | None = None
     state_entries: int = 0
     epoch_ms: float = 0.0
@@ -31,10 +32,12 @@ class JobProgress:
     last_failure: str | None = None
     metrics: Measured = field(default_factory=dict)
     """What user functions measured in this run's committed epochs, {operator uid: {partition: {metric: value}}}."""
+    clock: Callable[[], float] = time.monotonic
+    """Seconds, for the rate."""
 
     def __post_init__(self) -> None:
         self._lock = threading.Lock()
-        self._window: list[tuple[float, int]] = []
+        self._rate = RecentRate()
 
     def went_to(self, epoch: int, counters: dict[str, int]) -> None:
         """The job stands at a checkpoint: count from there."""
@@ -42,20 +45,20 @@ class JobProgress:
             self.epoch = epoch
             self.counters = dict(counters)
             self.records_in = counters.get("records_in", 0)
-            self._window.clear()
+            self._rate.clear()
 
     def epoch_done(self, records: int) -> None:
-        """Note a completed epoch for the rate over the last five seconds."""
-        now = time.monotonic()
+        """Note a completed epoch, which took `epoch_ms`."""
         with self._lock:
             self.records_in += records
             self.epochs += 1
-            self._window.append((now, self.records_in))
-            while len(self._window) > 2 and now - self._window[0][0] > 5:
-                self._window.pop(0)
-            first_time, first_count = self._window[0]
-            if now > first_time:
-                self.records_per_second = (self.records_in - first_count) / (now - first_time)
+            self._rate.epoch_done(self.clock(), self.records_in, self.epoch_ms / 1000)
+
+    @property
+    def records_per_second(self) -> float:
+        """Over the last seconds; 0 for a job that has nothing to read."""
+        with self._lock:
+            return self._rate.at(self.clock())
 
     def as_dict(self) -> dict[str, Any]:
         """A copy, with plain values."""
@@ -64,7 +67,7 @@ class JobProgress:
                 "epoch": self.epoch,
                 "epochs": self.epochs,
                 "records_in": self.records_in,
-                "records_per_second": self.records_per_second,
+                "records_per_second": self._rate.at(self.clock()),
                 "watermark": self.watermark,
                 "state_entries": self.state_entries,
                 "epoch_ms": self.epoch_ms,
