@@ -131,7 +131,7 @@ def _warn_unknown(key: str) -> None:
         return
     _warned.add(key)
     if is_flink_key(key):
-        warn_user(f"setting '{key}' is one of Flink's that has no effect in headwater", stacklevel=2)
+        warn_user(f"setting '{key}' is one of Flink's that has no effect in headwater")
         return
     nearest = difflib.get_close_matches(key, [option.key for option in OPTIONS], n=1, cutoff=0.75)
     if nearest:
@@ -140,4 +140,4 @@ def _warn_unknown(key: str) -> None:
         close = difflib.get_close_matches(key, flink_keys(), n=1, cutoff=0.8)
         close = close or difflib.get_close_matches(key, [option.key for option in OPTIONS], n=1, cutoff=0.3)
         text = f"unknown setting '{key}' is ignored" + (f"; the nearest known one is '{close[0]}'" if close else "")
-    warn_user(text, stacklevel=2)
+    warn_user(text)

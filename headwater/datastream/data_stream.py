@@ -35,6 +35,7 @@ from headwater.graph.transformation import (
     SideOutputTransformation,
     Transformation,
     UnionTransformation,
+    source_names,
 )
 from headwater.operators.aggregate import KeyedAggregateOperator
 from headwater.operators.base import Operator
@@ -167,7 +168,7 @@ class DataStream(OperatorSettings, NotYet):
 
     def assign_timestamps_and_watermarks(self, watermark_strategy: WatermarkStrategy) -> DataStream:
         """Give each record an event timestamp and let event time advance, as `watermark_strategy` says."""
-        node = timestamps_node(self._transformation, watermark_strategy)
+        node = timestamps_node(self._transformation, watermark_strategy, source_names(self._transformation))
         return DataStream(self._environment, self._environment._add_operator(node))
 
     def union(self, *streams: DataStream) -> DataStream:

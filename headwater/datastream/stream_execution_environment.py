@@ -178,7 +178,7 @@ class StreamExecutionEnvironment(PythonDependencies, NotYet):
         return True
 
     def set_default_savepoint_directory(self, directory: str) -> StreamExecutionEnvironment:
-        """Remembered for savepoints, which are not there yet."""
+        """Where savepoints go that are asked for without a directory."""
         self._configuration.set_string("execution.checkpointing.savepoint-dir", directory)
         return self
 

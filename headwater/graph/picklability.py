@@ -10,6 +10,7 @@ from typing import Any
 import cloudpickle
 
 _MAX_DEPTH = 12
+_CONTAINERS = (Mapping, list, tuple, set, frozenset)
 
 
 def is_picklable(value: object) -> bool:
@@ -22,7 +23,10 @@ def is_picklable(value: object) -> bool:
 
 
 def explain_unpicklable(value: object) -> str | None:
-    """A sentence that names the innermost attribute or variable that cannot be pickled; None if all can be."""
+    """A sentence that names the innermost part that cannot be pickled; None if all can be.
+
+    An item of a container says little by itself: the sentence goes on up to the attribute or variable that holds it.
+    """
     if is_picklable(value):
         return None
     place, culprit, cure = f"{_describe(value)}", value, "create it in open()"
@@ -35,7 +39,8 @@ def explain_unpicklable(value: object) -> str | None:
         )
         if part is None:
             break
-        place, cure, culprit = part
+        in_container = isinstance(owner, _CONTAINERS) and culprit is not value
+        place, cure, culprit = (f"{part[0]} in {place}" if in_container else part[0]), part[1], part[2]
         seen.add(id(culprit))
         owner = culprit
     if culprit is value:

@@ -135,3 +135,15 @@ class SideOutputTransformation(Transformation):
 
     def inputs(self) -> tuple[Transformation, ...]:
         return (self.upstream,)
+
+
+def source_names(node: Transformation) -> str:
+    """The names of the sources whose records reach `node`, for messages: `payments`, or `payments, refunds`."""
+    reached = {node.id: node}
+    pending = [node]
+    while pending:
+        new = [upstream for upstream in pending.pop().inputs() if upstream.id not in reached]
+        reached.update((upstream.id, upstream) for upstream in new)
+        pending += new
+    sources = (reached[id] for id in sorted(reached) if isinstance(reached[id], SourceTransformation))
+    return ", ".join(dict.fromkeys(source.name for source in sources))

@@ -117,6 +117,12 @@ def test_an_unknown_key_is_a_warning_with_the_nearest_known_one(key: str, messag
     assert message in str(caught[0].message)
 
 
+def test_a_warning_points_at_the_line_of_the_user() -> None:
+    with pytest.warns(UserWarning) as caught:
+        resolve(Configuration().set_string("zzz", "1"), {})
+    assert caught[0].filename == __file__
+
+
 def test_a_key_is_spoken_of_once() -> None:
     configuration = Configuration().set_string("taskmanager.numberOfTaskSlots", "1")
     with pytest.warns(UserWarning, match="no effect"):

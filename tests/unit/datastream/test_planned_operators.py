@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from headwater.common import Row, Types
+from headwater.common import Row, Types, WatermarkStrategy
+from headwater.common.errors import TimestampError
 from headwater.datastream import DataStream, KeyedProcessFunction, OutputTag, StreamExecutionEnvironment
 from headwater.datastream.state import ValueStateDescriptor
 from headwater.testing.harness import OneInputOperatorHarness
@@ -67,3 +68,17 @@ def test_results(build, records, expected):
 
 def test_side_outputs_of_a_plain_generator():
     assert run(lambda s: s.process(split_by_parity), [1, 2, 3]).get_side_output(LATE) == [1, 3]
+
+
+def test_a_bad_timestamp_names_the_sources_that_its_record_may_come_from():
+    env = StreamExecutionEnvironment.get_execution_environment().set_parallelism(1)
+    payments, refunds = env.from_collection([1]).name("payments"), env.from_collection([2]).name("refunds")
+    strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(lambda value, _: value)
+    payments.map(abs).union(refunds, payments).assign_timestamps_and_watermarks(strategy).print()
+    operators = [op for stage in env._plan("job")[0].stages for op in stage.operators]
+    stamping = next(op for op in operators if op.name == "Timestamps/Watermarks")
+    with (
+        OneInputOperatorHarness(stamping.factory()) as harness,
+        pytest.raises(TimestampError, match=r"source 'payments, refunds' .*timestamp -7 is negative; record: -7"),
+    ):
+        harness.process_elements([-7])

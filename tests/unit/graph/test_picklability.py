@@ -71,7 +71,11 @@ def test_a_sink_is_named(client):
     ("make", "text"),
     [
         (lambda bad: Outer(Outer(bad)), "attribute 'inner' of Outer is a lock"),
-        (lambda bad: Outer([1, {"key": bad}]), "entry 'key' of a dict is a lock"),
+        (
+            lambda bad: Outer([1, {"key": bad}]),
+            "entry 'key' of a dict in item 1 of a list in attribute 'inner' of Outer is a lock",
+        ),
+        (lambda bad: Outer([Outer(bad)]), "attribute 'inner' of Outer is a lock"),
         (lambda bad: [0, bad], "item 1 of a list is a lock"),
         (lambda bad: partial(print, bad), "argument 0 of a functools.partial is a lock"),
         (lambda bad: partial(print, end=bad), "argument 'end' of a functools.partial is a lock"),

@@ -12,8 +12,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headwater.common.errors import HeadwaterError, InvalidKeyError, SerializationError, UserCodeError
+from headwater.common.errors import (
+    HeadwaterError,
+    InvalidKeyError,
+    SerializationError,
+    TypeMismatchError,
+    UserCodeError,
+)
 from headwater.common.ids import MAX_WATERMARK, MIN_WATERMARK
+from headwater.common.typeinfo import Types
+from headwater.graph.checked_key_selector import CheckedKeySelector
 from headwater.graph.plan import Exchange, InputSpec
 from headwater.runtime.chunk import FrameKind, Header, decode_header, decode_records, payload_of
 from headwater.runtime.edges import CHUNK_RECORDS, EdgeWriter
@@ -161,6 +169,15 @@ def test_a_partitioner_that_raises_tells_the_record() -> None:
 def test_bad_keys_are_refused_at_any_parallelism(parallelism: int, bad: Any) -> None:
     with pytest.raises(InvalidKeyError, match="next"):
         send(Exchange.HASH, [[1, bad]], parallelism=parallelism, key_selector=lambda key: key)
+
+
+def test_a_key_that_does_not_fit_its_declared_type_is_refused_in_words() -> None:
+    selector = CheckedKeySelector(lambda pair: pair[0], Types.STRING())
+    with pytest.raises(TypeMismatchError) as raised:
+        send(Exchange.HASH, [[("a", 1), (2, 3)]], key_selector=selector)
+    text = str(raised.value)
+    assert "key_by before operator 'next'" in text
+    assert "record (2, 3): expected STRING, found int 2" in text
 
 
 def test_a_key_selector_that_raises_tells_the_record() -> None:
