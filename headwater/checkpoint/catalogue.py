@@ -31,7 +31,14 @@ def catalogue(savepoint: Savepoint) -> StoredFacts:
                     state = (section.uid, section.kind, section.name)
                     found.setdefault(state, _Gathered(section)).add(section)
     states = tuple(gathered.facts() for _, gathered in sorted(found.items()))
-    return StoredFacts(manifest.max_parallelism, dict(manifest.operators), frozenset(manifest.sources), states)
+    pending = {} if savepoint.output_committed else manifest.committables
+    return StoredFacts(
+        max_parallelism=manifest.max_parallelism,
+        operators=dict(manifest.operators),
+        sources=frozenset(manifest.sources),
+        states=states,
+        uncommitted=frozenset(uid for uid, items in pending.items() if items),
+    )
 
 
 class _Gathered:

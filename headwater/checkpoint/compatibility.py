@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 from headwater.state.declared_types import NoConversionError, type_conversion, type_text
@@ -21,6 +21,9 @@ TIMERS = "timers"
 
 POSITIONS = "positions"
 """What stands for the state of a source."""
+
+OUTPUT = "output"
+"""The same for a sink."""
 
 
 class Verdict(Enum):
@@ -67,6 +70,8 @@ class StoredFacts:
     """{uid: name} of those that keep state"""
     sources: Collection[str]
     states: Collection[StoredStateFacts]
+    uncommitted: Collection[str] = ()
+    """Uids of sinks with output that is not visible yet."""
 
 
 @dataclass(frozen=True)
@@ -100,6 +105,7 @@ class ProgramFacts:
     max_parallelism: int
     operators: Mapping[str, ProgramOperator]
     sources: Collection[str]
+    sinks: Collection[str] = ()
 
 
 @dataclass(frozen=True)
@@ -115,8 +121,23 @@ class Finding:
 ChangeOf = Callable[[ClassSchema], ClassChange | None]
 
 
+def rename_facts(stored: StoredFacts, mapping: Mapping[str, str]) -> StoredFacts:
+    """As if everything had always had the uid that `mapping` ({old: new}) gives it."""
+
+    def now(uid: str) -> str:
+        return mapping.get(uid, uid)
+
+    return replace(
+        stored,
+        operators={now(uid): name for uid, name in stored.operators.items()},
+        sources=frozenset(map(now, stored.sources)),
+        states=tuple(replace(state, uid=now(state.uid)) for state in stored.states),
+        uncommitted=frozenset(map(now, stored.uncommitted)),
+    )
+
+
 def compare(stored: StoredFacts, program: ProgramFacts, change_of: ChangeOf = class_change) -> list[Finding]:
-    """The verdict on each state of the savepoint and of the program, by uid; sources' positions come last."""
+    """The verdict on each state of the savepoint and of the program, by uid; then sources and lost sinks."""
     findings: list[Finding] = []
     if stored.max_parallelism != program.max_parallelism:
         findings.append(
@@ -139,6 +160,9 @@ def compare(stored: StoredFacts, program: ProgramFacts, change_of: ChangeOf = cl
             findings += _operator_findings(operator, states, change_of)
     for uid in sorted({*stored.sources, *program.sources}):
         findings.append(_source_finding(uid, stored.sources, program.sources))
+    for uid in sorted({*stored.uncommitted} - {*program.sinks}):
+        detail = "it has output that is not visible yet, and the program has no such sink; put it back for one run"
+        findings.append(Finding(uid, OUTPUT, Verdict.INCOMPATIBLE, detail))
     return findings
 
 

@@ -7,15 +7,18 @@ is a line in a test.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
 from headwater.checkpoint.manifest import Manifest
 from headwater.checkpoint.rescale import rename_uids
+from headwater.common.config_options import IGNORE_UNCLAIMED_STATE, UID_MAPPING
 from headwater.common.ids import Epoch
 
 FIRST_EPOCH = Epoch(0)
+
+_DROP = f"{IGNORE_UNCLAIMED_STATE.key}=true (headwater run -n)"
 
 
 class ClaimMode(Enum):
@@ -123,7 +126,7 @@ def decide_start(latest: Manifest | None, job: RequestedJob, given: GivenSavepoi
 
 
 def _resume_own(latest: Manifest, job: RequestedJob, what: str) -> StartDecision:
-    renamed = _renames(latest, job, what)
+    renamed = renames(latest, job.uid_mapping, _uids_of(job), what)
     if isinstance(renamed, Refuse):
         return renamed
     manifest = rename_uids(latest, renamed)
@@ -152,7 +155,7 @@ def _start_from(given: GivenSavepoint, job: RequestedJob) -> StartDecision:
             f"{what} belongs to the job that retains it and cannot be claimed; set "
             "execution.state-recovery.claim-mode to NO_CLAIM, or make a savepoint of it and claim that"
         )
-    renamed = _renames(given.manifest, job, what)
+    renamed = renames(given.manifest, job.uid_mapping, _uids_of(job), what)
     if isinstance(renamed, Refuse):
         return renamed
     manifest = rename_uids(given.manifest, renamed)
@@ -173,12 +176,16 @@ def _start_from(given: GivenSavepoint, job: RequestedJob) -> StartDecision:
     )
 
 
-def _renames(manifest: Manifest, job: RequestedJob, what: str) -> Mapping[str, str] | Refuse:
-    """The part of the job's uid mapping that is still to be applied to `manifest`."""
+def renames(
+    manifest: Manifest, uid_mapping: Mapping[str, str], wanted: Collection[str], what: str
+) -> Mapping[str, str] | Refuse:
+    """The part of a job's uid mapping that is still to be applied to `manifest`, which texts call `what`.
+
+    `wanted` are the uids of the job's stateful operators, sources and sinks.
+    """
     known = {*manifest.operators, *manifest.sources, *manifest.committables, *_uids_of_watermarks(manifest)}
-    wanted = {*job.operators, *job.sources, *job.sinks}
     found: dict[str, str] = {}
-    for old, new in job.uid_mapping.items():
+    for old, new in uid_mapping.items():
         if old == new:
             continue
         if old not in known:
@@ -201,6 +208,10 @@ def _renames(manifest: Manifest, job: RequestedJob, what: str) -> Mapping[str, s
             )
         found[old] = new
     return found
+
+
+def _uids_of(job: RequestedJob) -> set[str]:
+    return {*job.operators, *job.sources, *job.sinks}
 
 
 def _uids_of_watermarks(manifest: Manifest) -> set[str]:
@@ -226,14 +237,14 @@ def _why_not(
     if gone and not job.allow_non_restored_state:
         shown = ", ".join(f"'{uid}' ({manifest.operators[uid]})" for uid in gone)
         return (
-            f"{what} has state for uid {shown}, which this job lacks; restore the operator, rename it with a uid "
-            "mapping, or pass allow_non_restored_state=True to drop its state"
+            f"{what} has state for uid {shown}, which this job lacks; put the operator or its uid back, map the "
+            f"old uid to its new one with {UID_MAPPING.key}, or drop the state with {_DROP}"
         )
     lost = _missing(manifest.sources, job.sources)
     if lost and not job.allow_non_restored_state:
         return (
-            f"{what} has positions of source {_names(lost)}, which this job lacks; restore the source, rename it with "
-            "a uid mapping, or pass allow_non_restored_state=True to drop them"
+            f"{what} has positions of source {_names(lost)}, which this job lacks; put the source or its uid back, map "
+            f"the old uid to its new one with {UID_MAPPING.key}, or drop the positions with {_DROP}"
         )
     return None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from headwater.cli.run import prepare_program, run_program
@@ -15,18 +16,27 @@ from headwater.graph.plan import JobPlan
 class _PlanMade(BaseException):
     """Ends the program. Not an Exception: programs catch those."""
 
-    def __init__(self, plan: JobPlan) -> None:
+    def __init__(self, plan: JobPlan, configuration: Configuration) -> None:
         super().__init__()
         self.plan = plan
+        self.configuration = configuration
 
 
 class _PlanningExecutor:
     def launch(self, plan: JobPlan, configuration: Configuration, replan: Any) -> NoReturn:
-        raise _PlanMade(plan)
+        raise _PlanMade(plan, configuration)
 
 
-def plan_of_program(given: RunArguments) -> tuple[JobPlan | None, int]:
-    """The plan, or None and the exit code to end with: what went wrong has been printed.
+@dataclass(frozen=True)
+class PlannedJob:
+    """What a program would have started."""
+
+    plan: JobPlan
+    configuration: Configuration
+
+
+def plan_of_program(given: RunArguments) -> tuple[PlannedJob | None, int]:
+    """The plan with its settings, or None and the exit code to end with: what went wrong has been printed.
 
     The program stays in `__main__`, so that its classes can be found.
     """
@@ -37,7 +47,7 @@ def plan_of_program(given: RunArguments) -> tuple[JobPlan | None, int]:
     try:
         code = run_program(given.program, source, given.arguments)
     except _PlanMade as made:
-        return made.plan, 0
+        return PlannedJob(made.plan, made.configuration), 0
     finally:
         set_executor(None)
     if code == 0:

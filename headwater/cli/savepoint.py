@@ -5,19 +5,21 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from headwater.checkpoint.catalogue import catalogue
-from headwater.checkpoint.compatibility import Finding, Verdict, compare
+from headwater.checkpoint.compatibility import Finding, ProgramFacts, Verdict, compare, rename_facts
 from headwater.checkpoint.history import retained_checkpoints
-from headwater.checkpoint.savepoint import MARKER, dispose_savepoint, open_savepoint, savepoint_info
-from headwater.cli.program_plan import plan_of_program
+from headwater.checkpoint.protocol import Refuse, renames
+from headwater.checkpoint.savepoint import MARKER, Savepoint, dispose_savepoint, open_savepoint, savepoint_info
+from headwater.cli.program_plan import PlannedJob, plan_of_program
 from headwater.cli.run_arguments import parse_run_arguments
 from headwater.cli.running_jobs import add_job_arguments, find_job, run_directory
 from headwater.cli.stop import absolute
 from headwater.cli.table import print_table, utc
 from headwater.cli.usage import FAILURE, Parser, UsageError, nearest
+from headwater.common.config_options import IGNORE_UNCLAIMED_STATE, UID_MAPPING
 from headwater.common.errors import CheckpointError, HeadwaterError
 from headwater.runtime.job.control_client import ask
 from headwater.runtime.program_states import program_facts
@@ -53,15 +55,27 @@ def _diff(arguments: Sequence[str]) -> int:
         raise UsageError("headwater savepoint diff: no program given; expected SAVEPOINT program.py")
     opened = open_savepoint(path)
     with contextlib.redirect_stdout(sys.stderr):  # what the program prints is not part of the answer
-        plan, exit_code = plan_of_program(parse_run_arguments(rest))
-        if plan is None:
+        job, exit_code = plan_of_program(parse_run_arguments(rest))
+        if job is None:
             return exit_code
-        findings = compare(catalogue(opened), program_facts(plan))
+        program = program_facts(job.plan)
+        findings = compare(rename_facts(catalogue(opened), _renames(opened, job, program)), program)
     manifest = opened.manifest
-    print(f"savepoint of job '{manifest.job_name}', epoch {manifest.epoch}; program's job '{plan.name}'\n")
+    kind = "savepoint" if opened.is_savepoint else "checkpoint"
+    print(f"{kind} of job '{manifest.job_name}', epoch {manifest.epoch}; program's job '{job.plan.name}'\n")
     _print_table("diff", [(each.uid, each.state, each.verdict.value, each.detail) for each in findings])
     print(f"\n{_summary(findings)}")
     return FAILURE if any(each.verdict.stops for each in findings) else 0
+
+
+def _renames(opened: Savepoint, job: PlannedJob, program: ProgramFacts) -> Mapping[str, str]:
+    """What the job's uid mapping would rename at its start. A mapping that the start would refuse is an error."""
+    mapping = job.configuration.get(UID_MAPPING, {})
+    wanted = {*program.operators, *program.sources, *program.sinks}
+    found = renames(opened.manifest, mapping, wanted, f"{opened.path}, epoch {opened.manifest.epoch},")
+    if isinstance(found, Refuse):
+        raise CheckpointError(found.reason)
+    return found
 
 
 def _summary(findings: Sequence[Finding]) -> str:
@@ -69,8 +83,10 @@ def _summary(findings: Sequence[Finding]) -> str:
     text = ", ".join(f"{number} {verdict.value}" for verdict, number in counts.items() if number) or "no state at all"
     advice: list[str] = []
     if counts[Verdict.LOST]:
-        key = "execution.state-recovery.ignore-unclaimed-state"
-        advice.append(f"state of an operator that is gone is dropped only if {key} is true")
+        advice.append(
+            f"an operator or source that is gone is dropped only with {IGNORE_UNCLAIMED_STATE.key}=true (headwater run "
+            f"-n), and found under another uid with {UID_MAPPING.key}=old:new"
+        )
     if counts[Verdict.INCOMPATIBLE]:
         advice.append("the job would refuse to start")
     return "; ".join([text, *advice])

@@ -24,7 +24,10 @@ def program_facts(plan: JobPlan) -> ProgramFacts:
     """Open every operator of `plan` that keeps state, and note what it asks for."""
     specs = [spec for stage in plan.stages for spec in stage.operators if spec.needs_slot]
     operators = {spec.uid: _opened(spec, plan) for spec in specs}
-    return ProgramFacts(plan.max_parallelism, operators, frozenset(source.uid for source in plan.sources))
+    sinks = [spec.uid for stage in plan.stages for spec in stage.operators if spec.sink is not None]
+    return ProgramFacts(
+        plan.max_parallelism, operators, frozenset(source.uid for source in plan.sources), frozenset(sinks)
+    )
 
 
 def _opened(spec: OperatorSpec, plan: JobPlan) -> ProgramOperator:

@@ -18,6 +18,7 @@ from headwater.checkpoint.compatibility import (
     StoredStateFacts,
     Verdict,
     compare,
+    rename_facts,
 )
 from headwater.checkpoint.manifest import Manifest, PartitionRecord
 from headwater.checkpoint.paths import CheckpointLayout
@@ -205,6 +206,20 @@ def test_sources_and_max_parallelism() -> None:
         ("c", Verdict.NEW),
     ]
     assert "set pipeline.max-parallelism to 128" in found[0].detail
+
+
+def test_output_that_only_a_lost_sink_can_commit() -> None:
+    found = compare(stored(operators={}, uncommitted=("gone", "out")), program(sinks=("out",)), unchanged)
+    assert [(each.uid, each.state, each.verdict) for each in found] == [("gone", "output", Verdict.INCOMPATIBLE)]
+    assert "put it back for one run" in found[0].detail
+
+
+def test_renamed_uids_are_found_under_their_new_names() -> None:
+    facts = stored(value(uid="a"), operators={"a": "Count"}, sources=("s",), uncommitted=("out",))
+    renamed = rename_facts(facts, {"a": "b", "s": "t", "out": "files"})
+    asked = ProgramOperator("b", "Count", (AskedState("s", layout(), "value"),))
+    found = compare(renamed, program(asked, sources=("t",), sinks=("files",)), unchanged)
+    assert [(each.uid, each.verdict) for each in found] == [("b", Verdict.SAME), ("t", Verdict.SAME)]
 
 
 def test_only_these_verdicts_stop() -> None:

@@ -79,6 +79,9 @@ def test_a_job_that_does_not_fit_is_refused_with_the_reason(latest: Manifest, jo
     assert isinstance(decision, Refuse)
     with pytest.raises(AssertionError, match=expected):
         raise AssertionError(decision.reason)
+    if "which this job lacks" in decision.reason and "sink" not in decision.reason:
+        assert "headwater.state-recovery.uid-mapping" in decision.reason
+        assert "execution.state-recovery.ignore-unclaimed-state=true (headwater run -n)" in decision.reason
     if "the uid mapping renames" not in decision.reason:
         assert "epoch 7" in decision.reason and "'payments'" in decision.reason
 

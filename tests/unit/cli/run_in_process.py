@@ -18,9 +18,10 @@ from tests.unit.runtime.in_process_engine import InProcessEngine
 
 
 def run(directory: str, arguments: list[str]) -> int:
-    plan, code = plan_of_program(parse_run_arguments(arguments))
-    if plan is None:
+    job, code = plan_of_program(parse_run_arguments(arguments))
+    if job is None:
         return code
+    plan = job.plan
     layout = CheckpointLayout(directory)
     layout.create()
     engine = InProcessEngine(plan, layout)

@@ -100,6 +100,30 @@ def test_a_program_that_does_not_fit_is_refused_before_anything_is_written(
     assert sorted((path, path.stat().st_mtime_ns) for path in job.rglob("*") if path.is_file()) == before
 
 
+def test_a_renamed_operator_is_found_with_the_mapping_that_its_start_will_have(
+    places: tuple[Path, Path], tmp_path: Path
+) -> None:
+    job, orders = places
+    program = tmp_path / "renamed.py"
+    program.write_text((EXAMPLE / "orders_v1.py").read_text().replace('uid("accounts")', 'uid("customers")'))
+
+    def diff(*options: str) -> tuple[int, str]:
+        ended = python("headwater", "savepoint", "diff", job, *options, program, orders)
+        return ended.returncode, ended.stdout + ended.stderr
+
+    code, told = diff()
+    assert code == 1
+    assert [row[:3] for row in rows(told)[1:3]] == [["accounts", "account", "lost"], ["accounts", "last order", "lost"]]
+    assert "headwater.state-recovery.uid-mapping=old:new" in told
+    code, told = diff("-Dheadwater.state-recovery.uid-mapping=accounts:customers")
+    assert (code, [row[:3] for row in rows(told)[1:]]) == (
+        0,
+        [["customers", "account", "same"], ["customers", "last order", "same"], ["orders", "positions", "same"]],
+    )
+    code, told = diff("-Dheadwater.state-recovery.uid-mapping=accuonts:customers")
+    assert code == 1 and "has no uid 'accuonts'" in told and "did you mean 'accounts'?" in told
+
+
 def test_inspect_needs_no_program(places: tuple[Path, Path], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["savepoint", "inspect", str(places[0])]) == 0
     out = capsys.readouterr().out
