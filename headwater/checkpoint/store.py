@@ -238,6 +238,18 @@ class ManifestStore:
         names += [f"{MANIFESTS}/{name}" for name in self._storage.list(MANIFESTS) if name.endswith(TEMPORARY_SUFFIX)]
         return self._delete(names)
 
+    def delete_checkpoints(self) -> None:
+        """Delete all checkpoints of a job that does not want them any more. Raises FencedError if it is another's.
+
+        First what is known to be visible: the next run counts its epochs from the beginning. Then manifests, without
+        which nothing counts.
+        """
+        names = [COMMITTED]
+        for directory in (MANIFESTS, SNAPSHOTS, SPLITS):
+            names += [f"{directory}/{name}" for name in self._storage.list(directory)]
+        self._needed.clear()
+        self._delete(names)
+
     def _needed_by(self, epochs: list[int]) -> set[str]:
         needed: set[str] = set()
         for epoch in epochs:
@@ -279,10 +291,3 @@ def _who(manifest: Manifest) -> str:
     if writer is None:
         return "another attempt of the job"
     return f"pid {writer.pid} on host {writer.host} (claim {writer.claim}, run {writer.run})"
-
-
-def delete_checkpoints(layout: CheckpointLayout) -> None:
-    """Delete all checkpoints of a job that does not want them any more. Manifests first: without one nothing counts."""
-    for directory in (MANIFESTS, SNAPSHOTS, SPLITS):
-        for name in layout.storage.list(directory):
-            layout.storage.delete(f"{directory}/{name}")

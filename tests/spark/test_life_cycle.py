@@ -15,7 +15,7 @@ from headwater.checkpoint.paths import CheckpointLayout
 from headwater.checkpoint.store import ManifestStore
 from headwater.common import JobStatus, WatermarkStrategy
 from headwater.common.errors import CheckpointError, JobInUseError
-from headwater.datastream import StreamExecutionEnvironment
+from headwater.datastream import ExternalizedCheckpointRetention, StreamExecutionEnvironment
 from headwater.datastream.connectors.data_generator import DataGeneratorSource
 from headwater.testing import CollectingSink
 from tests.spark.harness import JobRunner, epochs_of, progress, wait_for_epoch, wait_until
@@ -68,6 +68,22 @@ def test_a_cancelled_job_resumes_on_its_directory_and_loses_nothing(run_job: Job
     assert ManifestStore(CheckpointLayout(checkpoints)).latest().incarnation == 2  # type: ignore[union-attr]
     total = Counter(index % 10 for index in range(read + 500))
     assert Counter(sink.results()) == Counter((key, n) for key, count in total.items() for n in range(1, count + 1))
+
+
+@pytest.mark.parametrize("retention", list(ExternalizedCheckpointRetention))
+def test_what_a_cancelled_job_leaves(
+    run_job: JobRunner, tmp_path: Path, retention: ExternalizedCheckpointRetention
+) -> None:
+    checkpoints = run_job.checkpoint_dir()
+    env = run_job.environment(1, checkpoints, **epochs_of(100))
+    env.get_checkpoint_config().set_externalized_checkpoint_retention(retention)
+    counting_job(env, CollectingSink(str(tmp_path / "out")), None)
+    client = env.execute_async()
+    wait_for_epoch(client, 1)
+    client.cancel().result(60)
+    kept = ManifestStore(CheckpointLayout(checkpoints)).epochs()
+    files = list((checkpoints / "snapshots").iterdir())
+    assert bool(kept) == bool(files) == (retention is ExternalizedCheckpointRetention.RETAIN_ON_CANCELLATION)
 
 
 def test_a_finished_job_is_not_run_again(run_job: JobRunner, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -20,7 +20,6 @@ from headwater.checkpoint.protocol import AlreadyFinished, Resume
 from headwater.checkpoint.restart_policy import restart_policy
 from headwater.checkpoint.savepoint import dispose_savepoint
 from headwater.checkpoint.schedule import CheckpointSettings
-from headwater.checkpoint.store import delete_checkpoints
 from headwater.common.config_options import (
     CHECKPOINT_RETENTION,
     CHECKPOINTING_INTERVAL,
@@ -305,12 +304,15 @@ class _Job:
                 self._coordinator.close()
             except Exception:
                 log.warning("closing the sinks failed", exc_info=True)
-        self._start.release()
         over = error is None or isinstance(error, JobCancelledError)
         if self._start.temporary is not None and over:
             shutil.rmtree(self._start.temporary, ignore_errors=True)
-        elif isinstance(error, JobCancelledError) and self._start.layout is not None and not self._retains():
-            delete_checkpoints(self._start.layout)
+        elif isinstance(error, JobCancelledError) and self._start.store is not None and not self._retains():
+            try:
+                self._start.store.delete_checkpoints()
+            except (HeadwaterError, OSError) as problem:
+                log.warning("the checkpoints of the cancelled job were not deleted: %s", problem)
+        self._start.release()
 
     def _retains(self) -> bool:
         return self._configuration.get(CHECKPOINT_RETENTION) == "RETAIN_ON_CANCELLATION"

@@ -13,7 +13,7 @@ from headwater.checkpoint.manifest import Manifest, PartitionRecord, SourceRecor
 from headwater.checkpoint.paths import CheckpointLayout
 from headwater.checkpoint.snapshot_file import SnapshotRef, write_snapshot
 from headwater.checkpoint.store import ManifestStore
-from headwater.common.errors import CheckpointError
+from headwater.common.errors import CheckpointError, FencedError
 
 
 @pytest.fixture
@@ -125,6 +125,31 @@ def test_loading_what_is_not_there_says_what_is(store: ManifestStore) -> None:
     store.write(manifest(4))
     with pytest.raises(CheckpointError, match="epochs 4 to 4 are kept"):
         store.load(3)
+
+
+def test_a_job_that_begins_again_where_all_was_deleted_commits_its_own_output(layout: CheckpointLayout) -> None:
+    """Epochs begin at 0 again: what an earlier run showed of them says nothing."""
+    store = ManifestStore(layout)
+    store.take_over("job")
+    for epoch in range(3):
+        store.write(manifest(epoch))
+        store.note_committed(epoch)
+    store.delete_checkpoints()
+    assert not [name for directory in ("manifests", "snapshots", "splits") for name in layout.storage.list(directory)]
+    again = ManifestStore(layout)
+    assert again.take_over("job") is None
+    again.write(manifest(0))
+    assert not again.is_committed(0)
+
+
+def test_checkpoints_that_another_driver_goes_on_from_are_not_deleted(layout: CheckpointLayout) -> None:
+    store = ManifestStore(layout)
+    store.take_over("job")
+    store.write(manifest(0))
+    ManifestStore(layout).take_over("job")
+    with pytest.raises(FencedError):
+        store.delete_checkpoints()
+    assert ManifestStore(layout).latest() is not None
 
 
 def test_a_draft_of_a_writer_that_died_is_not_a_manifest(layout: CheckpointLayout, store: ManifestStore) -> None:
