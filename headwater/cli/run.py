@@ -89,7 +89,8 @@ def _read(path: str) -> bytes:
 def _check(settings: Configuration) -> None:
     """Bad values are errors now, not when the program gets there; unknown keys are one line each."""
     with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
+        # Only these: the interpreter would go by the last filters that a warning met when it ends, and name open files.
+        warnings.simplefilter("always", UserWarning)
         validate(settings)
     for warning in caught:
         print(f"headwater run: warning: {warning.message}", file=sys.stderr)

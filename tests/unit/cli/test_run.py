@@ -125,6 +125,17 @@ def test_keys_without_effect_are_one_line_each(run: Run) -> None:
     ]
 
 
+def test_a_warning_about_a_key_brings_no_others_with_it(tmp_path: Path) -> None:
+    """Python's last filters hold when the interpreter ends; then it would name what is open, as Spark's connection."""
+    program = tmp_path / "program.py"
+    program.write_text("class Kept:\n    file = open(__file__)\n", encoding="utf-8")
+    command = [sys.executable, "-m", "headwater", "run", "-D", "rest.port=1", str(program)]
+    ended = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert ended.stderr.splitlines() == [
+        "headwater run: warning: setting 'rest.port' is one of Flink's that has no effect in headwater"
+    ]
+
+
 def test_the_exit_code_of_the_program_is_ours(run: Run) -> None:
     with pytest.raises(SystemExit) as ended:
         run("import sys; sys.exit(7)")
