@@ -32,8 +32,9 @@ class ExecutionConfig(JvmSettings):
         return self
 
     def get_auto_watermark_interval(self) -> int:
-        """Milliseconds."""
-        return self._configuration.get(AUTO_WATERMARK_INTERVAL)
+        """Milliseconds; Flink's default where none is set."""
+        interval: int | None = self._configuration.get(AUTO_WATERMARK_INTERVAL)
+        return 200 if interval is None else interval
 
     def set_auto_watermark_interval(self, interval: DurationLike) -> ExecutionConfig:
         self._configuration.set(AUTO_WATERMARK_INTERVAL, to_millis(interval, "interval"))

@@ -101,9 +101,10 @@ GLOBAL_JOB_PARAMETERS = ConfigOption(
 )
 AUTO_WATERMARK_INTERVAL = _duration(
     "pipeline.auto-watermark-interval",
-    200,
-    "Accepted as in Flink. Periodic watermarks are emitted after every batch of records and at the end of every epoch, "
-    "so it changes nothing.",
+    None,
+    "Time between two epochs whose periodic watermarks go out; in the epochs between them event time stands still. "
+    "With 0 it stands still until the input ends, save for watermarks that a generator emits for single records.",
+    default_text="in every epoch, after every batch of records",
 )
 
 CHECKPOINTING_ENABLED = _boolean(

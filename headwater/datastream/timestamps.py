@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from headwater.common.config_options import BAD_TIMESTAMPS_POLICY, MAX_TIMESTAMP_AHEAD
+from headwater.common.config_options import AUTO_WATERMARK_INTERVAL, BAD_TIMESTAMPS_POLICY, MAX_TIMESTAMP_AHEAD
 from headwater.common.errors import TypeMismatchError, short_repr
 from headwater.common.watermark_strategy import WatermarkKind, WatermarkStrategy
 from headwater.graph.transformation import OperatorTransformation, Transformation
@@ -26,7 +26,11 @@ def timestamps_node(
         kind="timestamps and watermarks",
         upstreams=(upstream,),
         factory=partial(TimestampsAndWatermarksOperator, strategy, source_name=source_name),
-        configured={"max_ahead_ms": MAX_TIMESTAMP_AHEAD.key, "bad_timestamps": BAD_TIMESTAMPS_POLICY.key},
+        configured={
+            "max_ahead_ms": MAX_TIMESTAMP_AHEAD.key,
+            "bad_timestamps": BAD_TIMESTAMPS_POLICY.key,
+            "watermark_interval_ms": AUTO_WATERMARK_INTERVAL.key,
+        },
         function=strategy,
         output_type=upstream.output_type,
         parallelism_of_input=True,

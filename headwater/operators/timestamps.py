@@ -22,9 +22,10 @@ STATE_NAME = "watermark-generator"
 class TimestampsAndWatermarksOperator(Operator):
     """Runs a `WatermarkStrategy`. Watermarks from upstream end here, save the last one, as in Flink.
 
-    A watermark goes out after each batch, and for a generator of the user's own wherever it emits one. Without a
-    timestamp assigner records keep the timestamp that they have, if any. Timestamps that cannot be used never touch the
-    watermark: they fail the job, or with `bad_timestamps='side-output'` their records go to `BAD_TIMESTAMPS`.
+    A watermark goes out after each batch, and for a generator of the user's own wherever it emits one. With an interval
+    the periodic ones go out only in epochs that begin at least so long after the last one that had them; with 0 never.
+    Without a timestamp assigner records keep the timestamp that they have, if any. Timestamps that cannot be used never
+    touch the watermark: they fail the job, or with `bad_timestamps='side-output'` their records go to `BAD_TIMESTAMPS`.
 
     What the watermark depends on is kept in operator state, written when the epoch ends.
     """
@@ -34,6 +35,8 @@ class TimestampsAndWatermarksOperator(Operator):
 
     _last_emitted: int
     _idle: bool
+    _last_due: int | None
+    """Processing time of the last epoch that had periodic watermarks; None without an interval."""
     _dirty: bool
     """Whether something changed that the operator state does not have yet."""
 
@@ -43,6 +46,7 @@ class TimestampsAndWatermarksOperator(Operator):
         *,
         max_ahead_ms: int = DEFAULT_MAX_AHEAD_MS,
         bad_timestamps: str = "fail",
+        watermark_interval_ms: int | None = None,
         source_name: str | None = None,
     ) -> None:
         if bad_timestamps not in ("fail", "side-output"):
@@ -52,6 +56,7 @@ class TimestampsAndWatermarksOperator(Operator):
         self.strategy = strategy
         self.max_ahead_ms = max_ahead_ms
         self.fail_on_bad_timestamps = bad_timestamps == "fail"
+        self.watermark_interval_ms = watermark_interval_ms
         self.source_name = source_name
 
     def setup(self, context: OperatorContext, output: Output) -> None:
@@ -83,7 +88,8 @@ class TimestampsAndWatermarksOperator(Operator):
             if known:
                 self._logic.on_batch(max(known))
         self.output.emit(values, stamps)
-        self._advance(self._logic.periodic())
+        if self._due:
+            self._advance(self._logic.periodic())
 
     def process_watermark(self, watermark: int) -> None:
         if watermark == MAX_WATERMARK:
@@ -97,10 +103,12 @@ class TimestampsAndWatermarksOperator(Operator):
         if self._reload:
             self._start_anew()
             self._load()
+        self._due = self._is_due(now_ms)
         logic = self._logic
         if isinstance(logic, GeneratedWatermarks):
-            self._advance(self._periodic(logic))
-            self._follow(logic)
+            self._emit_periodic(logic)
+        elif self._due and self.watermark_interval_ms is not None:  # what was held back
+            self._advance(logic.periodic())
         if self._idleness is not None:
             self._dirty = True  # the first look starts the clock
             self._idle = self._idle or self._idleness.is_idle(now_ms)
@@ -108,6 +116,13 @@ class TimestampsAndWatermarksOperator(Operator):
             # Said again in every epoch: whoever runs the operator may be another process than in the last one.
             self.output.emit_idle(True)
         self._save()
+
+    def next_processing_timer(self) -> int | None:
+        if self._last_due is None or self.watermark_interval_ms is None:
+            return None
+        if not isinstance(self._logic, GeneratedWatermarks) and self._logic.periodic() <= self._last_emitted:
+            return None
+        return self._last_due + self.watermark_interval_ms
 
     def prepare_commit(self) -> list[Any]:
         self._save()
@@ -177,18 +192,28 @@ class TimestampsAndWatermarksOperator(Operator):
                 self._advance(watermark)
         if start < len(values):
             self.output.emit(values[start:], None if stamps is None else stamps[start:])
-        self._advance(self._periodic(logic))
-        self._follow(logic)
+        self._emit_periodic(logic)
 
-    def _periodic(self, logic: GeneratedWatermarks) -> int:
-        self._dirty = True
-        try:
-            return logic.periodic()
-        except Exception as error:
-            where = NoRecord("on_periodic_emit()")
-            raise UserCodeError.from_exception(error, self.context.name, where, self.context.epoch) from error
+    def _is_due(self, now_ms: int) -> bool:
+        """Whether this epoch has periodic watermarks."""
+        interval, last = self.watermark_interval_ms, self._last_due
+        if interval is None or interval <= 0:
+            return interval is None
+        if last is None or now_ms - last >= interval:
+            self._last_due = now_ms
+            self._dirty = True
+            return True
+        return now_ms == last  # the other call of the same epoch
 
-    def _follow(self, logic: GeneratedWatermarks) -> None:
+    def _emit_periodic(self, logic: GeneratedWatermarks) -> None:
+        if self._due:
+            self._dirty = True
+            try:
+                watermark = logic.periodic()
+            except Exception as error:
+                where = NoRecord("on_periodic_emit()")
+                raise UserCodeError.from_exception(error, self.context.name, where, self.context.epoch) from error
+            self._advance(watermark)
         if logic.marked_idle is not None:
             self._set_idle(logic.marked_idle)
             logic.marked_idle = None
@@ -210,6 +235,8 @@ class TimestampsAndWatermarksOperator(Operator):
         self._idleness = None if timeout_ms is None else IdlenessTimer(timeout_ms)
         self._last_emitted = MIN_WATERMARK
         self._idle = False
+        self._last_due = None
+        self._due = self.watermark_interval_ms is None
         self._dirty = False
 
     def _load(self) -> None:
@@ -217,7 +244,9 @@ class TimestampsAndWatermarksOperator(Operator):
         backend = self.context.operator_backend
         if backend is None:
             return
-        for kind, logic_state, last_emitted, idle, idleness_state in backend.get_list_state(_DESCRIPTOR).get():
+        for state in backend.get_list_state(_DESCRIPTOR).get():
+            kind, logic_state, last_emitted, idle, idleness_state, *last_due = state  # the last if there is an interval
+            self._last_due = last_due[0] if last_due and self.watermark_interval_ms is not None else None
             self._last_emitted = self.context.watermark = last_emitted
             self._idle = idle
             if kind == type(self._logic).__name__:  # else the job has another strategy now, which starts anew
@@ -231,7 +260,8 @@ class TimestampsAndWatermarksOperator(Operator):
             return
         idleness_state = None if self._idleness is None else self._idleness.state()
         state = (type(self._logic).__name__, self._logic.state(), self._last_emitted, self._idle, idleness_state)
-        backend.get_list_state(_DESCRIPTOR).update([state])
+        with_interval = () if self._last_due is None else (self._last_due,)
+        backend.get_list_state(_DESCRIPTOR).update([state + with_interval])
         self._dirty = False
 
 

@@ -199,6 +199,14 @@ class TestSettings:
         assert not operator.fail_on_bad_timestamps
         assert operator.max_ahead_ms == 86_400_000
 
+    def test_the_interval_of_watermarks_is_what_holds_when_the_job_is_planned(self, env):
+        env.from_source(NumberSequenceSource(1, 2), WatermarkStrategy.for_monotonous_timestamps(), "n").print()
+        assert env.get_config().get_auto_watermark_interval() == 200  # as PyFlink says
+        assert env._plan("job")[0].stages[0].operators[0].factory().watermark_interval_ms is None
+        env.get_config().set_auto_watermark_interval(5_000)
+        assert env.get_config().get_auto_watermark_interval() == 5_000
+        assert env._plan("job")[0].stages[0].operators[0].factory().watermark_interval_ms == 5_000
+
     def test_python_dependencies_are_settings(self, env, tmp_path):
         module, requirements = tmp_path / "m.py", tmp_path / "requirements.txt"
         module.touch(), requirements.touch()

@@ -293,6 +293,74 @@ def test_another_strategy_under_the_same_uid_starts_anew_but_keeps_the_watermark
     assert after.get_watermarks() == [150]
 
 
+# -- pipeline.auto-watermark-interval ---------------------------------------------------------------------------------
+
+
+def test_with_an_interval_event_time_stands_still_between_two_epochs_that_are_so_far_apart() -> None:
+    harness = harness_of(monotonous(), clock=ManualClock(NOW), watermark_interval_ms=1_000)
+    harness.process_element(("a", 10))
+    harness.process_element(("b", 20))
+    assert harness.get_watermarks() == [9, 19]
+    harness.snapshot()
+    harness.advance_processing_time(999)
+    harness.process_element(("c", 30))
+    assert harness.get_watermarks() == [9, 19]
+    assert harness.operator.next_processing_timer() == NOW + 1_000
+    harness.snapshot()
+    harness.advance_processing_time(1)  # no record is needed
+    assert harness.get_watermarks() == [9, 19, 29]
+    assert harness.operator.next_processing_timer() is None
+
+
+def test_the_interval_goes_on_after_a_restore_and_a_failed_epoch() -> None:
+    before = harness_of(monotonous(), clock=ManualClock(NOW), watermark_interval_ms=1_000)
+    before.process_element(("a", 10))
+    after = harness_of(monotonous(), clock=ManualClock(NOW + 500), watermark_interval_ms=1_000)
+    after.restore(before.snapshot())
+    after.process_element(("b", 20))
+    assert after.get_watermarks() == []
+    after.snapshot()
+    after.advance_processing_time(500)
+    assert after.get_watermarks() == [19]
+    after.fail_epoch()
+    assert after.get_watermarks() == [19]
+
+
+def test_another_interval_or_none_reads_the_state_of_the_old_one() -> None:
+    before = harness_of(monotonous(), clock=ManualClock(NOW), watermark_interval_ms=1_000)
+    before.process_element(("a", 10))
+    without = harness_of(monotonous(), clock=ManualClock(NOW + 1)).restore(before.snapshot())
+    without.process_element(("b", 20))
+    again = harness_of(monotonous(), clock=ManualClock(NOW + 2), watermark_interval_ms=1_000)
+    again.restore(without.snapshot())
+    again.process_element(("c", 30))
+    assert without.get_watermarks() == [19] and again.get_watermarks() == [29]
+
+
+def test_with_an_interval_of_0_event_time_stands_still_until_the_end() -> None:
+    harness = harness_of(monotonous(), clock=ManualClock(NOW), watermark_interval_ms=0)
+    harness.process_element(("a", 10))
+    harness.advance_processing_time(DAY)
+    assert harness.get_watermarks() == [] and harness.operator.next_processing_timer() is None
+    harness.end_input()
+    assert harness.get_watermarks() == [MAX_WATERMARK]
+
+
+def test_a_generator_is_asked_once_per_interval_but_always_heard() -> None:
+    generated = WatermarkStrategy.for_generator(AtMarks).with_timestamp_assigner(second)
+    marks = harness_of(generated, watermark_interval_ms=0)
+    marks.process_elements([("mark", 50), ("a", 60)])
+    assert marks.get_watermarks() == [50]
+    periodic = WatermarkStrategy.for_generator(EveryOther).with_timestamp_assigner(second)
+    harness = harness_of(periodic, clock=ManualClock(NOW), watermark_interval_ms=1_000)
+    harness.process_element(("a", 10))  # asked when the epoch began, and for the second time after the batch
+    harness.snapshot()  # the third time
+    harness.advance_processing_time(500)
+    harness.process_element(("b", 20))
+    assert harness.get_watermarks() == [10]
+    assert harness.operator.next_processing_timer() == NOW + 1_000
+
+
 # -- bad timestamps ---------------------------------------------------------------------------------------------------
 
 BAD = [
