@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import tempfile
 import weakref
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -14,6 +15,7 @@ from headwater.state.migration import Convert
 from headwater.state.panes import ElementPanes, FoldedPanes
 from headwater.state.rocksdb_database import Changes, Database, take_over
 from headwater.state.rocksdb_facts import Facts, store_timers, timer_sections
+from headwater.state.rocksdb_home import RocksDBHome
 from headwater.state.rocksdb_native import native_facts, read_native_sections
 from headwater.state.rocksdb_options import RocksDBOptions
 from headwater.state.rocksdb_panes import RocksElementPanes, RocksFoldedPanes
@@ -29,7 +31,8 @@ class RocksDBKeyedStateBackend(StoreBackend[RocksStore]):
     """State that may be larger than memory. The database holds what committed epochs left, and never anything else.
 
     What one epoch changes, and timers, are in memory. The process must not fork while the backend is open: RocksDB has
-    threads. `close()` removes the working files; so does the end of the process, unless it is killed.
+    threads. `close()` removes the working files; so does the end of the process. If it is killed, the next one
+    that uses the same directory does.
     """
 
     def __init__(
@@ -44,11 +47,16 @@ class RocksDBKeyedStateBackend(StoreBackend[RocksStore]):
         """Whether the database may hold half an epoch."""
         self._converted_in_native: set[str] = set()
         """States whose values were of their present form when the last native checkpoint was made."""
-        self._open(self._options.new_directory())
+        self._home = self._options.home()
+        self._open(self._home.new_directory())
 
     def _open(self, directory: Path) -> None:
-        self.database = Database(directory, self.memory.database_options())
-        self._dispose = weakref.finalize(self, _dispose, self.database, directory)
+        try:
+            self.database = Database(directory, self.memory.database_options())
+        except BaseException:
+            self._home.remove(directory)
+            raise
+        self._dispose = weakref.finalize(self, _dispose, self.database, self._home)
 
     def close(self) -> None:
         """Give back memory and disk. Nothing may be called any more; calling it again does nothing."""
@@ -206,10 +214,10 @@ class RocksDBKeyedStateBackend(StoreBackend[RocksStore]):
 
     @property
     def local_directory(self) -> Path | None:
-        return self._options.directory
+        return self._home.path
 
     def new_native_checkpoint(self) -> Path:
-        directory = self._options.new_directory()
+        directory = Path(tempfile.mkdtemp(prefix="checkpoint-", dir=self._home.path))
         directory.rmdir()  # its name is taken, and RocksDB wants to make it
         try:
             self.native_checkpoint(directory)
@@ -236,8 +244,12 @@ class RocksDBKeyedStateBackend(StoreBackend[RocksStore]):
             for section in read_native_sections(directory, self.uid, self.key_groups):
                 self.load_section(section)
             return False
-        path = self._options.new_directory()
-        take_over(directory, path)
+        path = self._home.new_directory()
+        try:
+            take_over(directory, path)
+        except BaseException:
+            self._home.remove(path)
+            raise
         with self._boundary:
             self._dispose()
             self._open(path)
@@ -263,6 +275,6 @@ class RocksDBKeyedStateBackend(StoreBackend[RocksStore]):
         return store.next_keys(policy.number_to_examine(len(store.changed)))
 
 
-def _dispose(database: Database, directory: Path) -> None:
+def _dispose(database: Database, home: RocksDBHome) -> None:
     database.close()
-    shutil.rmtree(directory, ignore_errors=True)
+    home.remove(database.path)

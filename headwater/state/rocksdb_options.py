@@ -12,6 +12,7 @@ from weakref import WeakSet
 from rocksdict import BlockBasedIndexType, BlockBasedOptions, Cache, DBCompressionType, Options, WriteBufferManager
 
 from headwater.common.errors import ConfigurationError
+from headwater.state.rocksdb_home import RocksDBHome, home_in
 
 MIN_MEMORY_BYTES = 8 << 20
 DEFAULT_MEMORY_BYTES = 256 << 20
@@ -32,7 +33,7 @@ class RocksDBOptions:
 
     memory_bytes: int = DEFAULT_MEMORY_BYTES
     directory: Path | None = None
-    """Where databases are made, each in a directory of its own; None: the machine's directory for temporary files.
+    """Where databases are made, in a directory of this process; None: in the machine's directory for temporary files.
     It should be on a local disk, and on the same one as native checkpoints, which then cost links instead of copies."""
     log_changes: bool = True
     """Remember which keys changed since the last checkpoint: `delta_sections` needs it. Where all checkpoints are
@@ -53,11 +54,9 @@ class RocksDBOptions:
         """The memory that all backends with this very object share. Made on first use; belongs to this process."""
         return RocksDBMemory(self.memory_bytes)
 
-    def new_directory(self) -> Path:
-        """An empty directory for one database."""
-        if self.directory is not None:
-            self.directory.mkdir(parents=True, exist_ok=True)
-        return Path(tempfile.mkdtemp(prefix="rocksdb-", dir=self.directory))
+    def home(self) -> RocksDBHome:
+        """This process's part of `directory`."""
+        return home_in(Path(tempfile.gettempdir()) if self.directory is None else self.directory.absolute())
 
 
 class RocksDBMemory:
