@@ -5,10 +5,8 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections import Counter
-from pathlib import Path
 from typing import Any
 
 from headwater.common import Encoder, WatermarkStrategy
@@ -17,7 +15,7 @@ from headwater.datastream.connectors.data_generator import DataGeneratorSource
 from headwater.datastream.connectors.file_system import FileSink
 from headwater.datastream.state import ValueStateDescriptor
 from headwater.runtime.slot import full_snapshot
-from tests.spark.harness import environment, epochs_of, progress
+from tests.recovery.driver import run
 
 MACHINES = 20_000
 STATES = ("off", "starting", "running", "draining", "stopped")
@@ -57,15 +55,5 @@ def expected(records: int) -> Counter[str]:
     return Counter(f"{index % MACHINES} {index // MACHINES + 1} legal" for index in range(records))
 
 
-def main(settings: str) -> None:
-    wanted = json.loads(settings)
-    conf = epochs_of(wanted["epoch_records"]) | {"restart-strategy.fixed-delay.delay": 0} | wanted["conf"]
-    env = environment(2, Path(wanted["checkpoints"]), conf)
-    build(env, wanted["records"], wanted["output"])
-    client = env.execute_async("machines")
-    client.get_job_execution_result().result()
-    print(json.dumps(progress(client)), flush=True)
-
-
 if __name__ == "__main__":
-    main(sys.argv[1])
+    run(sys.argv[1], "machines", build)
