@@ -37,6 +37,9 @@ _DURATION_UNITS_MS = {
 }
 _MEMORY_UNITS = {"": 1, "b": 1, "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}
 _NUMBER_AND_UNIT = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-zµ]*)\s*", re.IGNORECASE)
+_MASTER = re.compile(
+    r"local|local\[(\*|[1-9]\d*)(\s*,\s*[1-9]\d*)?\]|local-cluster\[\s*\d+\s*,\s*\d+\s*,\s*\d+\s*\]|yarn|[a-z][a-z0-9+.-]*://\S+"
+)
 
 
 def read_text(raw: Any) -> str:
@@ -120,6 +123,16 @@ def read_map(raw: Any) -> dict[str, str]:
         if all(colon and key.strip() for key, colon, _ in pairs):
             return {key.strip(): value.strip() for key, _, value in pairs}
     raise ValueError("key:value pairs separated by commas")
+
+
+def read_master(raw: Any) -> str:
+    """The address of a Spark; whether somebody answers there is another question."""
+    if isinstance(raw, str) and _MASTER.fullmatch(raw.strip()):
+        return raw.strip()
+    raise ValueError(
+        "a Spark master such as 'local[*]', 'local[4]', 'local-cluster[2,1,1024]', 'spark://host:7077', 'yarn' or "
+        "'k8s://https://host:443'"
+    )
 
 
 def choice_reader(*choices: str, synonyms: dict[str, str] | None = None) -> Callable[[Any], str]:

@@ -18,6 +18,7 @@ from headwater.common.config_values import (
     read_integer,
     read_list,
     read_map,
+    read_master,
     read_memory_bytes,
     read_text,
 )
@@ -304,7 +305,14 @@ ROCKSDB_DIRECTORY = _text(
     default_text="the machine's directory for temporary files",
 )
 
-MASTER = _text("headwater.master", "local[*]", "Spark master: local[N], local-cluster[...], spark://host:port ...")
+MASTER = ConfigOption(
+    "headwater.master",
+    read_master,
+    "local[*]",
+    "Spark master: local[N], local-cluster[...], spark://host:port, yarn, k8s://... A Spark that the process has "
+    "running already is used as it is.",
+    "text",
+)
 DRIVER_MEMORY = ConfigOption(
     "headwater.driver-memory",
     read_memory_bytes,

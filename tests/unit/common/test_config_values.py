@@ -12,6 +12,7 @@ from headwater.common.config_values import (
     read_float,
     read_integer,
     read_list,
+    read_master,
     read_memory_bytes,
     read_text,
 )
@@ -97,3 +98,26 @@ def test_choices_do_not_mind_case_and_dashes() -> None:
     assert [read(text) for text in ("FIXED_DELAY", "fixeddelay", "off")] == ["fixed-delay", "fixed-delay", "none"]
     with pytest.raises(ValueError, match="one of fixed-delay, none"):
         read("sometimes")
+
+
+@pytest.mark.parametrize(
+    "master",
+    [
+        "local",
+        "local[*]",
+        "local[4]",
+        "local[*,3]",
+        "local-cluster[2,1,1024]",
+        "spark://a:7077,b:7077",
+        "yarn",
+        "k8s://https://host:443",
+    ],
+)
+def test_masters(master: str) -> None:
+    assert read_master(f" {master} ") == master
+
+
+@pytest.mark.parametrize("raw", ["", "locl[*]", "local[0]", "local[2", "local-cluster[2]", "spark:host:7077", 2, None])
+def test_what_is_no_master(raw: Any) -> None:
+    with pytest.raises(ValueError, match="a Spark master such as"):
+        read_master(raw)
