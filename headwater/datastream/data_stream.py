@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, overload
+from typing import TYPE_CHECKING, Any, NoReturn, overload
 
 from headwater.common.connector import Sink
 from headwater.common.errors import PlanError, TypeMismatchError, short_repr
@@ -22,7 +22,7 @@ from headwater.datastream.function_check import check_no_generator, checked_func
 from headwater.datastream.interval_joined_stream import IntervalJoin
 from headwater.datastream.joined_streams import CoGroupedStreams, JoinedStreams
 from headwater.datastream.key_selection import KeyFunction, key_function, partition_function
-from headwater.datastream.not_yet import NotYet
+from headwater.datastream.no_effect import warn_no_effect
 from headwater.datastream.operator_settings import OperatorSettings
 from headwater.datastream.plain_process_function import PlainKeyedProcessFunction, PlainProcessFunction
 from headwater.datastream.timestamps import timestamps_node
@@ -70,6 +70,7 @@ __all__ = [
     "AllWindowedStream",
     "BroadcastConnectedStream",
     "BroadcastStream",
+    "CachedDataStream",
     "CloseableIterator",
     "ConnectedStreams",
     "DataStream",
@@ -79,16 +80,12 @@ __all__ = [
 ]
 
 
-class DataStream(OperatorSettings, NotYet):
+class DataStream(OperatorSettings):
     """Records that flow from one operator to the next. Made by an environment, or by another stream's methods.
 
     Functions may be lambdas, plain functions, generators (where several results are allowed) or instances of the
     function classes. A declared `output_type` is checked for every record; without one records are Python objects.
     """
-
-    _not_yet: ClassVar[dict[str, str]] = {
-        "cache": "write to a sink and read it in the next job",
-    }
 
     _key_selector: KeyFunction | None = None
     """Set on a keyed stream."""
@@ -327,6 +324,15 @@ class DataStream(OperatorSettings, NotYet):
         """
         return self._environment._execute_and_collect(self, job_execution_name, limit)
 
+    def cache(self) -> CachedDataStream:
+        """This stream, for several jobs. Each computes it anew: nothing is kept between jobs."""
+        warn_no_effect(
+            "cache()",
+            "each job computes the stream anew, with the same result; to save that, write it with FileSink and read it "
+            "with FileSource",
+        )
+        return CachedDataStream(self)
+
     # --- building -----------------------------------------------------------------------------------------------
 
     def _settings_of(self, method: str) -> PhysicalTransformation:
@@ -508,6 +514,9 @@ class KeyedStream(DataStream):
         factory = partial(KeyedAggregateOperator, self._key_selector, kind, position)
         return self._add(kind.replace("_", " "), "Reduce", factory, keeps_type=True, keyed=True)
 
+    def cache(self) -> NoReturn:
+        raise PlanError("cache() on a keyed stream, which PyFlink refuses too; call it before key_by()")
+
     def _settings_of(self, method: str) -> NoReturn:
         raise PlanError(
             f"{method}() on a keyed stream: it is no operator; call {method}() on the operator before or behind"
@@ -520,6 +529,19 @@ class KeyedStream(DataStream):
         partitioner: Callable[[Any, int], int] | None = None,
     ) -> NoReturn:
         raise PlanError(f"{exchange.value} on a keyed stream would tear its keys apart; call it before key_by()")
+
+
+class CachedDataStream(DataStream):
+    """What `cache()` gives. Each job that reads it computes it anew, as PyFlink does where there is no cache."""
+
+    def __init__(self, origin: DataStream) -> None:
+        super().__init__(origin._environment, origin._transformation)
+
+    def invalidate(self) -> None:
+        """Nothing is kept, so there is nothing to let go."""
+
+    def set_parallelism(self, parallelism: int) -> NoReturn:
+        raise PlanError("set_parallelism() of a cached stream, which PyFlink refuses too; call it before cache()")
 
 
 def _count_windows(size: int, slide: int) -> WindowAssigner[Any, Any]:

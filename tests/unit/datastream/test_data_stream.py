@@ -22,6 +22,7 @@ from headwater.datastream import (
 )
 from headwater.datastream.connectors.function_sink import DiscardSink, FunctionSink
 from headwater.datastream.connectors.print_sink import PrintSink
+from headwater.datastream.executor import set_executor
 from headwater.datastream.no_effect import NoEffectWarning, forget_warnings
 from headwater.graph.plan import OperatorSpec
 from headwater.operators.filter import FilterOperator
@@ -30,6 +31,7 @@ from headwater.operators.map import MapOperator
 from headwater.operators.process import ProcessOperator
 from headwater.operators.sink import SinkOperator
 from headwater.operators.timestamps import TimestampsAndWatermarksOperator
+from tests.unit.datastream.recording_executor import RecordingExecutor
 
 
 @pytest.fixture
@@ -270,12 +272,30 @@ def test_project_of_a_typed_stream(env, words):
             env.from_collection([1], Types.LONG()).project(0)
 
 
-@pytest.mark.parametrize("method", ["cache"])
-def test_what_is_not_there_yet_says_so(stream, method):
-    with pytest.raises(AttributeError, match=rf"headwater has no DataStream.{method}\(\) yet; "):
-        getattr(stream, method)
-    with pytest.raises(AttributeError, match=rf"headwater has no KeyedStream.{method}\(\) yet; "):
-        getattr(stream.key_by(0), method)
+def test_each_job_computes_a_cached_stream_anew(env, stream):
+    forget_warnings()
+    executor = RecordingExecutor()
+    set_executor(executor)
+    try:
+        with pytest.warns(NoEffectWarning, match=r"cache\(\) has no effect in headwater: each job computes .* FileSink"):
+            cached = stream.map(str).name("dear").cache()
+        cached.filter(bool).print()
+        env.execute()
+        cached.invalidate()
+        cached.flat_map(list).print()
+        env.execute()
+    finally:
+        set_executor(None)
+    names = [[op.name for stage in plan.stages for op in stage.operators] for plan, _ in executor.launched]
+    assert names == [["dear", "Filter", "Print to Std. Out"], ["dear", "FlatMap", "Print to Std. Out"]]
+    assert [len(plan.sources) for plan, _ in executor.launched] == [1, 1]
+
+
+def test_what_pyflink_refuses_of_caches_is_refused(stream):
+    with pytest.raises(PlanError, match=r"cache\(\) on a keyed stream.* before key_by\(\)"):
+        stream.key_by(0).cache()
+    with pytest.raises(PlanError, match=r"set_parallelism\(\) of a cached stream.* before cache\(\)"):
+        stream.cache().set_parallelism(2)
 
 
 def test_misspelt_methods_are_plain_attribute_errors(stream):
