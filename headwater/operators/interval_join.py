@@ -43,7 +43,7 @@ class IntervalJoinSettings:
         if self.lower_ms > self.upper_ms:
             raise PlanError(
                 f"interval join: the lower bound, {self.lower_ms} ms, is above the upper bound, {self.upper_ms} ms, so "
-                "that no two records could ever match; swap them"
+                "that no two records could ever match; swap them, or make an exclusive bound inclusive"
             )
 
 
