@@ -277,7 +277,9 @@ def test_each_job_computes_a_cached_stream_anew(env, stream):
     executor = RecordingExecutor()
     set_executor(executor)
     try:
-        with pytest.warns(NoEffectWarning, match=r"cache\(\) has no effect in headwater: each job computes .* FileSink"):
+        with pytest.warns(
+            NoEffectWarning, match=r"cache\(\) has no effect in headwater: each job computes .* FileSink"
+        ):
             cached = stream.map(str).name("dear").cache()
         cached.filter(bool).print()
         env.execute()

@@ -134,7 +134,9 @@ def test_an_error_names_the_record() -> None:
 
 
 def test_an_empty_interval_is_refused() -> None:
-    with pytest.raises(PlanError, match=r"lower bound, 5 ms, is above the upper bound, -5 ms.*swap them, or make an exclusive"):
+    with pytest.raises(
+        PlanError, match=r"lower bound, 5 ms, is above the upper bound, -5 ms.*swap them, or make an exclusive"
+    ):
         IntervalJoinSettings(5, -5)
 
 
