@@ -9,12 +9,16 @@ from benchmarks.harness.process import Program
 FAST, SLOW = "store at hand", "store that takes 2 s per write"
 HEADWATER_ROCKSDB = "headwater, RocksDB"
 PYFLINK_ROCKSDB = "PyFlink, RocksDB"
+PYFLINK_RESTARTED = "PyFlink, stopped with a savepoint and started from it"
+
+PYFLINK_KEYS = 50_000
+"""As many as PyFlink takes in within a minute or so: each costs a round trip to the JVM."""
+HEADWATER_FEW_KEYS = f"headwater, {PYFLINK_KEYS:,} keys"
 
 
 def checkpoint_cases() -> tuple[Case, ...]:
     """In the order in which they run."""
     store = {"records": 12_000_000, "keys": 1000, "parallelism": PARALLELISM, "epoch": "1 s"}
-    recovery = {"keys": 1_000_000, "parallelism": PARALLELISM}
     quick = (("records", 300_000),)
     module = "benchmarks.checkpoints.slow_store"
     return (
@@ -29,25 +33,61 @@ def checkpoint_cases() -> tuple[Case, ...]:
             ),
             (("records", "records"), ("seconds", "seconds"), ("commits", "checkpoints")),
         ),
-        Case(
-            "recovery",
-            "1,000,000 keys: a slot killed, and rescaled 2 → 3 → 2",
-            "recovery_s",
-            "s, recovery",
-            (
-                Contender(
-                    HEADWATER,
-                    Program("benchmarks.checkpoints.recovery", recovery),
-                    quick=(("keys", 10_000),),
-                    peer=False,
-                ),
+        _recovery(),
+        _delta_size(),
+    )
+
+
+def _recovery() -> Case:
+    def ours(name: str, keys: int) -> Contender:
+        program = Program("benchmarks.checkpoints.recovery", {"keys": keys, "parallelism": PARALLELISM})
+        return Contender(name, program, quick=(("keys", 10_000),), peer=False)
+
+    flink = {"keys": PYFLINK_KEYS, "parallelism": PARALLELISM}
+    return Case(
+        "recovery",
+        "Rescaled 2 → 3 → 2, and a slot killed: 1,000,000 keys, and as many as fit into PyFlink in a minute or so",
+        "rescale_2_3_s",
+        "s, rescale 2 → 3",
+        (
+            ours(HEADWATER, 1_000_000),
+            ours(HEADWATER_FEW_KEYS, PYFLINK_KEYS),
+            Contender(
+                PYFLINK_RESTARTED,
+                Program("benchmarks.checkpoints.pyflink_rescale", flink, FLINK),
+                quick=(("keys", 500),),
             ),
-            (
-                ("rescale_2_3_s", "s, rescale 2 → 3"),
-                ("rescale_3_2_s", "s, rescale 3 → 2"),
-                ("keys", "keys"),
-                ("epoch_s", "s, epoch"),
-            ),
+        ),
+        (
+            ("rescale_3_2_s", "s, rescale 3 → 2"),
+            ("still_2_3_s", "s, stood still 2 → 3"),
+            ("still_3_2_s", "s, stood still 3 → 2"),
+            ("keys", "keys"),
+            ("recovery_s", "s, recovery of a slot"),
+            ("epoch_s", "s, epoch"),
+        ),
+    )
+
+
+def _delta_size() -> Case:
+    def run(name: str, backend: str) -> Contender:
+        program = Program(
+            "benchmarks.checkpoints.delta_size", {"keys": 1_000_000, "parallelism": PARALLELISM, "backend": backend}
+        )
+        return Contender(name, program, quick=(("keys", 20_000), ("checkpoints", 3)), peer=False)
+
+    return Case(
+        "delta_size",
+        "1,000,000 keys of which 1 % change: the size of a checkpoint",
+        "delta_mb",
+        "MB, delta",
+        (run(HEADWATER, "hashmap"), run(HEADWATER_ROCKSDB, "rocksdb")),
+        (
+            ("full_mb", "MB, full snapshot"),
+            ("share", "delta / full"),
+            ("largest_share", "largest delta / full"),
+            ("keys", "keys"),
+            ("changed", "keys changed"),
         ),
     )
 
@@ -88,6 +128,22 @@ def checkpoint_targets() -> tuple[Target, ...]:
             lambda look: look("recovery", HEADWATER, "recovery_share"),
             1.0,
             at_least=False,
+        ),
+        Target(
+            "delta_size",
+            "1 % of 1 M keys changed: delta / full snapshot",
+            lambda look: look("delta_size", HEADWATER, "share"),
+            0.03,
+            at_least=False,
+            shown_as="{:.1%}",
+        ),
+        Target(
+            "delta_size",
+            "1 % of 1 M keys changed, RocksDB: delta / full snapshot",
+            lambda look: look("delta_size", HEADWATER_ROCKSDB, "share"),
+            0.03,
+            at_least=False,
+            shown_as="{:.1%}",
         ),
         Target(
             "keyed_count_1m",

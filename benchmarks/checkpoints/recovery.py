@@ -1,7 +1,8 @@
 """A million small keys in two slots: one is killed with `kill -9`, then the job is rescaled to 3 and back to 2.
 
 `recovery_s` is from the kill to the end of the first epoch that had to restore the slot, less the median epoch before;
-`rescale_*_s` is for how long the job stood still.
+`rescale_*_s` is from the request to the end of the first epoch at the new parallelism, its state restored and its
+records processed; `still_*_s` is the part of it in which no epoch was under way at the old one.
 """
 
 from __future__ import annotations
@@ -11,66 +12,63 @@ import signal
 import statistics
 import time
 
-from benchmarks.headwater_job import CountingSink, headwater_environment
-from benchmarks.keyed_count.headwater_job import CountAndSum, WithKey
+from benchmarks.checkpoints.waiting import wait_until
+from benchmarks.headwater_job import headwater_environment
+from benchmarks.keyed_count.headwater_job import count_and_sum
 from benchmarks.workload import StampDir, arguments, report
-from headwater.common import WatermarkStrategy
-from headwater.datastream.connectors.number_seq import NumberSequenceSource
 from headwater.runtime.job.client import LocalJobClient
 
 
 def main() -> None:
     options = arguments(keys=1_000_000, parallelism=2, epoch="1 s")
-    stamps = StampDir(options.stamps)
     env = headwater_environment(options)
-    source = NumberSequenceSource(0, 1 << 40)
-    (
-        env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers")
-        .map(WithKey(options.keys, stamps))
-        .key_by(lambda record: record[0])
-        .process(CountAndSum())
-        .sink_to(CountingSink(stamps))
-    )
+    count_and_sum(env, 1 << 40, options.keys, StampDir(options.stamps))
     client = env.execute_async("recovery")
     assert isinstance(client, LocalJobClient)
-    _wait(client, lambda shown: shown["state_entries"] >= 0.95 * options.keys)
+    wait_until(client, lambda: client.progress()["state_entries"] >= 0.95 * options.keys)
     durations = [_next_epoch(client) for _ in range(5)]
-    before = client.progress()
-    victim = before["slots"][0]["pid"]
-    killed = time.monotonic()
-    os.kill(victim, signal.SIGKILL)
-    _wait(client, lambda shown: shown["restored_slots"] > before["restored_slots"])
-    recovery = time.monotonic() - killed - statistics.median(durations)
+    recovery = _kill_a_slot(client) - statistics.median(durations)
     entries = client.progress()["state_entries"]
-    up = client.rescale(3).result()
-    _next_epoch(client)
-    down = client.rescale(2).result()
-    _next_epoch(client)
+    up_s, still_up_s = _rescale(client, 3)
+    down_s, still_down_s = _rescale(client, 2)
     client.cancel().result()
     allowed = 1.0 + entries / 2 / 1_000_000
     report(
         recovery_s=max(recovery, 0.0),
         recovery_share=max(recovery, 0.0) / allowed,
-        rescale_2_3_s=up,
-        rescale_3_2_s=down,
+        rescale_2_3_s=up_s,
+        rescale_3_2_s=down_s,
+        still_2_3_s=still_up_s,
+        still_3_2_s=still_down_s,
         keys=entries,
         epoch_s=statistics.median(durations),
     )
 
 
-def _wait(client: LocalJobClient, condition: object) -> None:
-    assert callable(condition)
-    while not condition(client.progress()):
-        if client.get_job_execution_result().done():
-            client.get_job_execution_result().result()
-        time.sleep(0.01)
+def _kill_a_slot(client: LocalJobClient) -> float:
+    """Seconds until the end of the epoch that restored it."""
+    before = client.progress()
+    killed = time.monotonic()
+    os.kill(before["slots"][0]["pid"], signal.SIGKILL)
+    wait_until(client, lambda: client.progress()["restored_slots"] > before["restored_slots"])
+    return time.monotonic() - killed
+
+
+def _rescale(client: LocalJobClient, parallelism: int) -> tuple[float, float]:
+    """Seconds since the request, and those for which the job stood still."""
+    asked = time.monotonic()
+    still = client.rescale(parallelism).result()
+    seconds = time.monotonic() - asked
+    _next_epoch(client)
+    return seconds, still
 
 
 def _next_epoch(client: LocalJobClient) -> float:
-    epoch, started = client.progress()["epoch"], time.monotonic()
-    _wait(client, lambda shown: shown["epoch"] > epoch)
-    epoch, started = client.progress()["epoch"], time.monotonic()
-    _wait(client, lambda shown: shown["epoch"] > epoch)
+    """Wait for the end of an epoch, and say how long the one after it takes."""
+    started = 0.0
+    for _ in range(2):
+        epoch, started = client.progress()["epoch"], time.monotonic()
+        wait_until(client, lambda epoch=epoch: client.progress()["epoch"] > epoch)
     return time.monotonic() - started
 
 

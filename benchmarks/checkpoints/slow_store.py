@@ -11,11 +11,9 @@ import sys
 import tempfile
 from pathlib import Path
 
-from benchmarks.headwater_job import CountingSink, headwater_environment, throughput
-from benchmarks.keyed_count.headwater_job import CountAndSum, WithKey
+from benchmarks.headwater_job import headwater_environment, throughput
+from benchmarks.keyed_count.headwater_job import count_and_sum
 from benchmarks.workload import StampDir, arguments, report
-from headwater.common import WatermarkStrategy
-from headwater.datastream.connectors.number_seq import NumberSequenceSource
 
 SLOW_FSYNC = """
 import os, time
@@ -39,14 +37,7 @@ def main() -> None:
         os.execve(sys.executable, [sys.executable, "-m", "benchmarks.checkpoints.slow_store", *sys.argv[1:]], environ)
     stamps = StampDir(options.stamps)
     env = headwater_environment(options)
-    source = NumberSequenceSource(0, options.records - 1)
-    (
-        env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers")
-        .map(WithKey(options.keys, stamps))
-        .key_by(lambda record: record[0])
-        .process(CountAndSum())
-        .sink_to(CountingSink(stamps))
-    )
+    count_and_sum(env, options.records, options.keys, stamps)
     env.execute("slow_store")
     report(**throughput(stamps, options.records))
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from benchmarks.headwater_job import CountingSink, headwater_environment, throughput
 from benchmarks.workload import EMIT_EVERY, StampDir, arguments, key_of, report
 from headwater.common import WatermarkStrategy
-from headwater.datastream import KeyedProcessFunction, MapFunction, RuntimeContext
+from headwater.datastream import KeyedProcessFunction, MapFunction, RuntimeContext, StreamExecutionEnvironment
 from headwater.datastream.connectors.number_seq import NumberSequenceSource
 from headwater.datastream.state import ValueStateDescriptor
 
@@ -43,6 +43,17 @@ class CountAndSum(KeyedProcessFunction):
             yield value[0], count, total
 
 
+def count_and_sum(env: StreamExecutionEnvironment, records: int, keys: int, stamps: StampDir) -> None:
+    """The job, in `env`. It stamps `first` and what its sink stamps."""
+    (
+        env.from_source(NumberSequenceSource(0, records - 1), WatermarkStrategy.no_watermarks(), "numbers")
+        .map(WithKey(keys, stamps))
+        .key_by(lambda record: record[0])
+        .process(CountAndSum())
+        .sink_to(CountingSink(stamps))
+    )
+
+
 def main() -> None:
     options = arguments(records=2_000_000, keys=1000, parallelism=2, epoch="2 s", interval="10 s", backend="hashmap")
     stamps = StampDir(options.stamps)
@@ -50,14 +61,7 @@ def main() -> None:
         options,
         **{"execution.checkpointing.interval": options.interval, "state.backend.type": options.backend},
     )
-    source = NumberSequenceSource(0, options.records - 1)
-    (
-        env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers")
-        .map(WithKey(options.keys, stamps))
-        .key_by(lambda record: record[0])
-        .process(CountAndSum())
-        .sink_to(CountingSink(stamps))
-    )
+    count_and_sum(env, options.records, options.keys, stamps)
     env.execute("keyed_count")
     report(**throughput(stamps, options.records))
 
