@@ -7,6 +7,7 @@ state (another parallelism, the heap, tools) it is opened and read entry by entr
 from __future__ import annotations
 
 import contextlib
+import errno
 import logging
 import os
 import shutil
@@ -22,7 +23,7 @@ from headwater.checkpoint.native_snapshot import NATIVE_FILE, FileKey
 from headwater.checkpoint.paths import CheckpointLayout, validate_name
 from headwater.checkpoint.snapshot_file import NativeFile, SnapshotRef, read_header, read_sections
 from headwater.checkpoint.storage import Location, stored
-from headwater.common.errors import CheckpointError
+from headwater.common.errors import CheckpointError, DamagedSnapshotError
 from headwater.state.section import Section
 
 log = logging.getLogger(__name__)
@@ -116,9 +117,9 @@ def check_native_file(layout: CheckpointLayout, file: NativeFile, ref: SnapshotR
         with target.storage.open(target.path) as reader:
             _compare(reader.read, file, ref, location)
     except FileNotFoundError:
-        raise _missing(location, ref) from None
+        raise _missing(location, file, ref) from None
     except OSError as error:
-        raise _unreadable(location, ref, error) from error
+        raise _unreadable(location, file, ref, error) from error
 
 
 def _fetch(layout: CheckpointLayout, file: NativeFile, ref: SnapshotRef, target: Path) -> None:
@@ -141,9 +142,9 @@ def _fetch(layout: CheckpointLayout, file: NativeFile, ref: SnapshotRef, target:
             source.storage.download(source.path, target)
         _check_local(target, file, ref, location)
     except FileNotFoundError:
-        raise _missing(location, ref) from None
+        raise _missing(location, file, ref) from None
     except OSError as error:
-        raise _unreadable(location, ref, error) from error
+        raise _unreadable(location, file, ref, error) from error
 
 
 def _link(source: Path, target: Path) -> None:
@@ -168,23 +169,26 @@ def _compare(read: Callable[[int], bytes], file: NativeFile, ref: SnapshotRef, l
         digest.update(chunk)
         length += len(chunk)
     if length != file.length:
-        raise _damaged(location, ref, f"it has {length:,} bytes, its manifest says {file.length:,}")
+        raise _damaged(location, file, ref, f"it has {length:,} bytes, its manifest says {file.length:,}")
     if digest.intdigest() != file.checksum:
-        raise _damaged(location, ref, "it does not have its checksum")
+        raise _damaged(location, file, ref, "it does not have its checksum")
 
 
-def _damaged(location: Location, ref: SnapshotRef, what: str) -> CheckpointError:
-    return CheckpointError(
-        f"snapshot file {location} of epoch {ref.epoch} is damaged: {what}. Restore the file from a copy"
+def _damaged(location: Location, file: NativeFile, ref: SnapshotRef, what: str) -> DamagedSnapshotError:
+    return DamagedSnapshotError(
+        f"snapshot file {location} of epoch {ref.epoch} is damaged: {what}. Restore the file from a copy", file.name
     )
 
 
-def _missing(location: Location, ref: SnapshotRef) -> CheckpointError:
-    return CheckpointError(
+def _missing(location: Location, file: NativeFile, ref: SnapshotRef) -> DamagedSnapshotError:
+    return DamagedSnapshotError(
         f"snapshot file {location} of epoch {ref.epoch} is missing; its manifest names it, so it was deleted from "
-        "outside. Restore the file from a copy"
+        "outside. Restore the file from a copy",
+        file.name,
     )
 
 
-def _unreadable(location: Location, ref: SnapshotRef, error: OSError) -> CheckpointError:
-    return CheckpointError(f"snapshot file {location} of epoch {ref.epoch} cannot be read: {error.strerror or error}")
+def _unreadable(location: Location, file: NativeFile, ref: SnapshotRef, error: OSError) -> CheckpointError:
+    text = f"snapshot file {location} of epoch {ref.epoch} cannot be read: {error.strerror or error}"
+    # Anything else may be about the directory that it is copied to.
+    return DamagedSnapshotError(text, file.name) if error.errno == errno.EIO else CheckpointError(text)

@@ -24,7 +24,7 @@ import zstandard
 
 from headwater.checkpoint.paths import SnapshotKind
 from headwater.checkpoint.storage import Location, stored
-from headwater.common.errors import CheckpointError
+from headwater.common.errors import CheckpointError, DamagedSnapshotError
 from headwater.state.section import Section
 
 log = logging.getLogger(__name__)
@@ -188,7 +188,7 @@ class _Reader:
         return self._attempt(lambda file, path: _read_index(file, path, self._ref))
 
     def section(self, entry: _Entry, decompressor: zstandard.ZstdDecompressor) -> Section:
-        return self._attempt(lambda file, path: _read_section(file, path, self._ref.epoch, entry, decompressor))
+        return self._attempt(lambda file, path: _read_section(file, path, self._ref, entry, decompressor))
 
     def close(self) -> None:
         if self._file is not None:
@@ -211,8 +211,8 @@ class _Reader:
         try:
             return read(self._file, path)
         except OSError as error:
-            raise CheckpointError(
-                f"snapshot {path} of epoch {self._ref.epoch} cannot be read: {error.strerror or error}"
+            raise DamagedSnapshotError(
+                f"snapshot {path} of epoch {self._ref.epoch} cannot be read: {error.strerror or error}", self._ref.name
             ) from error
 
 
@@ -221,67 +221,71 @@ def _open(path: Location, ref: SnapshotRef) -> BinaryIO:
     try:
         return target.storage.open(target.path)
     except FileNotFoundError:
-        raise CheckpointError(
+        raise DamagedSnapshotError(
             f"snapshot {path} of epoch {ref.epoch} is missing; its manifest names it, so it was deleted from outside. "
-            "Restore the file from a copy"
+            "Restore the file from a copy",
+            ref.name,
         ) from None
     except OSError as error:
-        raise CheckpointError(f"snapshot {path} of epoch {ref.epoch} cannot be opened: {error.strerror}") from error
+        raise DamagedSnapshotError(
+            f"snapshot {path} of epoch {ref.epoch} cannot be opened: {error.strerror}", ref.name
+        ) from error
 
 
 def _read_section(
-    file: BinaryIO, path: Location, epoch: int, entry: _Entry, decompressor: zstandard.ZstdDecompressor
+    file: BinaryIO, path: Location, ref: SnapshotRef, entry: _Entry, decompressor: zstandard.ZstdDecompressor
 ) -> Section:
     if file.tell() != entry.offset:
         file.seek(entry.offset)
     payload = file.read(entry.stored_length)
     where = f"section {entry.uid}/{entry.kind}/{entry.name}, key group {entry.key_group}"
     if len(payload) != entry.stored_length or xxhash.xxh64_intdigest(payload) != entry.checksum:
-        raise _damaged(path, epoch, f"{where} does not have its checksum")
+        raise _damaged(path, ref, f"{where} does not have its checksum")
     if entry.codec == _ZSTD:
         try:
             payload = decompressor.decompress(payload, max_output_size=entry.raw_length)
         except zstandard.ZstdError as error:
-            raise _damaged(path, epoch, f"{where} cannot be decompressed: {error}") from error
+            raise _damaged(path, ref, f"{where} cannot be decompressed: {error}") from error
     if len(payload) != entry.raw_length:
-        raise _damaged(path, epoch, f"{where} has {len(payload)} bytes instead of {entry.raw_length}")
+        raise _damaged(path, ref, f"{where} has {len(payload)} bytes instead of {entry.raw_length}")
     return Section(entry.uid, entry.kind, entry.name, entry.key_group, payload)
 
 
 def _read_index(file: BinaryIO, path: Location, ref: SnapshotRef) -> tuple[dict[str, Any], list[_Entry]]:
     length = file.seek(0, 2)
     if length != ref.length:
-        raise _damaged(path, ref.epoch, f"it has {length:,} bytes, its manifest says {ref.length:,}")
+        raise _damaged(path, ref, f"it has {length:,} bytes, its manifest says {ref.length:,}")
     if length < _HEAD.size + _FOOT.size:
-        raise _damaged(path, ref.epoch, f"{length} bytes are too short for a snapshot")
+        raise _damaged(path, ref, f"{length} bytes are too short for a snapshot")
     file.seek(0)
     magic, version, header_length = _HEAD.unpack(file.read(_HEAD.size))
     if magic != _MAGIC:
-        raise _damaged(path, ref.epoch, "it does not begin like a snapshot")
+        raise _damaged(path, ref, "it does not begin like a snapshot")
     if version != FORMAT_VERSION:
-        raise CheckpointError(
+        raise DamagedSnapshotError(  # or its bytes are: one with the right version may be found in its place
             f"snapshot {path} of epoch {ref.epoch} has format version {version}; this headwater reads version "
-            f"{FORMAT_VERSION}. Run it with the version that wrote it"
+            f"{FORMAT_VERSION}. Run it with the version that wrote it",
+            ref.name,
         )
     file.seek(length - _FOOT.size)
     index_offset, index_length, checksum, footer_length, end_magic = _FOOT.unpack(file.read(_FOOT.size))
     sizes_fit = index_offset + index_length + _FOOT.size == length and _HEAD.size + header_length <= index_offset
     if end_magic != _MAGIC or footer_length != length or not sizes_fit:
-        raise _damaged(path, ref.epoch, "its last bytes are not those of a snapshot of this length")
+        raise _damaged(path, ref, "its last bytes are not those of a snapshot of this length")
     file.seek(_HEAD.size)
     header_bytes = file.read(header_length)
     file.seek(index_offset)
     index = file.read(index_length)
     actual = _checksum(header_bytes, index)
     if actual != checksum:
-        raise _damaged(path, ref.epoch, "header and index do not have their checksum")
+        raise _damaged(path, ref, "header and index do not have their checksum")
     if actual != ref.checksum:
-        raise _damaged(path, ref.epoch, "it is not the file that its manifest names (the checksum is another one)")
+        raise _damaged(path, ref, "it is not the file that its manifest names (the checksum is another one)")
     try:
         header = msgspec.msgpack.decode(header_bytes, type=dict[str, Any])
         return header, msgspec.msgpack.decode(index, type=list[_Entry])
     except msgspec.MsgspecError as error:
-        raise _damaged(path, ref.epoch, f"header or index cannot be read: {error}") from error
+        raise _damaged(path, ref, f"header or index cannot be read: {error}") from error
 
 
 def _checksum(header: bytes, index: bytes) -> int:
@@ -290,5 +294,7 @@ def _checksum(header: bytes, index: bytes) -> int:
     return digest.intdigest()
 
 
-def _damaged(path: Location, epoch: int, what: str) -> CheckpointError:
-    return CheckpointError(f"snapshot {path} of epoch {epoch} is damaged: {what}. Restore the file from a copy")
+def _damaged(path: Location, ref: SnapshotRef, what: str) -> DamagedSnapshotError:
+    return DamagedSnapshotError(
+        f"snapshot {path} of epoch {ref.epoch} is damaged: {what}. Restore the file from a copy", ref.name
+    )

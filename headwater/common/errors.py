@@ -46,6 +46,19 @@ class CheckpointError(HeadwaterError):
     """
 
 
+class DamagedSnapshotError(CheckpointError):
+    """A snapshot's file is missing, or is not what was written. Other files may have the same state (repair.py)."""
+
+    def __init__(self, text: str, name: str = "") -> None:
+        super().__init__(text, name)
+        self.text = text
+        self.name = name
+        """As the manifest names the file."""
+
+    def __str__(self) -> str:
+        return self.text
+
+
 class StorageError(CheckpointError):
     """The checkpoint storage did not do what it was asked, after all retries. What it holds is as it was.
 

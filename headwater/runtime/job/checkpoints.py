@@ -185,7 +185,7 @@ class Checkpoints:
         assert cut.manifest is not None
         self.in_flight = None
         self.chains = cut.chains
-        self._fulls = {place: ref for place, ref in self._fulls.items() if not _contains(cut.chains.get(place), ref)}
+        self._fulls = {place: ref for place, ref in self._fulls.items() if not _is_past(cut.chains.get(place), ref)}
         self.committed_token = cut.token
         if self._store is not None:
             self.durable, self.durable_token = cut.manifest, cut.token
@@ -276,8 +276,9 @@ def _with_snapshots(draft: Manifest, chains: Mapping[Place, list[SnapshotRef]]) 
     return msgspec.structs.replace(draft, partitions=partitions)
 
 
-def _contains(chain: list[SnapshotRef] | None, ref: SnapshotRef) -> bool:
-    return chain is not None and any(each.name == ref.name for each in chain)
+def _is_past(chain: list[SnapshotRef] | None, full: SnapshotRef) -> bool:
+    """Whether `chain` begins with `full`, or with what a slot wrote in place of it and of all before."""
+    return chain is not None and len(chain) > 0 and chain[0].kind != "delta" and chain[0].epoch >= full.epoch
 
 
 def _stats(cut: Cut, status: str, reason: str | None = None) -> CheckpointStats:

@@ -17,9 +17,10 @@ from pathlib import Path
 from headwater.checkpoint.native_reader import StoredDatabase, snapshot_sections
 from headwater.checkpoint.paths import CheckpointLayout, SnapshotKind
 from headwater.checkpoint.restore_reader import TakeKeyGroups, restored_sections
+from headwater.checkpoint.restore_repair import RestoreRepair
 from headwater.checkpoint.snapshot_file import SnapshotRef, write_snapshot
 from headwater.checkpoint.storage import Location
-from headwater.common.errors import CheckpointError, HeadwaterError
+from headwater.common.errors import CheckpointError, DamagedSnapshotError, HeadwaterError
 from headwater.graph.plan import JobPlan
 from headwater.runtime.background import THREADS, Background
 from headwater.runtime.edges import Emit
@@ -77,6 +78,8 @@ class Slot:
         self._pending: tuple[str, bool] | None = None
         """The epoch that was run but is not known to be accepted, and whether a checkpoint was cut at its end."""
         self._dirty = False
+        self._rewrites = False
+        """The durable chain has a damaged file, so the next checkpoint must begin a new one, until one is durable."""
 
     # --- the epoch
 
@@ -171,6 +174,7 @@ class Slot:
             self._natives.checkpoint_completed()
             self._forget_upload(self._in_flight)
             self._durable, self._in_flight = self._in_flight, None
+            self._rewrites = False
         elif self._in_flight != base.in_flight:
             for backend in backends:
                 backend.checkpoint_failed()
@@ -235,24 +239,35 @@ class Slot:
         self._close_backends()
         self._runner = None
         self._accepted = self._durable = self._in_flight = self._pending = self._upload = None
-        identity = RunnerIdentity(self._job_id, self._address.partition, begin.attempt.incarnation)
-        runner = StageRunner(self._plan, self._address.stage, identity, self._forward)
-        self._runner = runner
-        try:
-            self._load(runner, begin)
-            runner.open()
-        except BaseException:
-            self._close_backends()
-            self._runner = None
-            raise
-        if begin.restore is not None and begin.checkpointing:
+        repair = RestoreRepair()
+        while (runner := self._loaded(begin, repair)) is None:
+            pass
+        repair.report()
+        self._rewrites = repair.made
+        if begin.checkpointing and (begin.restore is not None or self._rewrites):
             self._natives.begin_with(runner.backends())
         self._accepted = self._durable = base.token
         # What was just loaded lives long: keep the collector from looking at it again and again.
         gc.collect()
         gc.freeze()
 
-    def _load(self, runner: StageRunner, begin: BeginEpoch) -> None:
+    def _loaded(self, begin: BeginEpoch, repair: RestoreRepair) -> StageRunner | None:
+        """A runner with the state of the last checkpoint; None: a file of it was damaged, and `repair` knows."""
+        identity = RunnerIdentity(self._job_id, self._address.partition, begin.attempt.incarnation)
+        runner = self._runner = StageRunner(self._plan, self._address.stage, identity, self._forward)
+        try:
+            self._load(runner, begin, repair)
+            runner.open()
+        except BaseException as error:
+            self._close_backends()
+            self._runner = None
+            if not isinstance(error, DamagedSnapshotError):
+                raise
+            repair.found(error)
+            return None
+        return runner
+
+    def _load(self, runner: StageRunner, begin: BeginEpoch, repair: RestoreRepair) -> None:
         backends = {(backend.uid, isinstance(backend, KeyedStateBackend)): backend for backend in runner.backends()}
         natives = [backend for backend in backends.values() if isinstance(backend, NativeState)]
         scratch = natives[0].local_directory if natives else None
@@ -261,16 +276,19 @@ class Slot:
             backend = backends.get((uid, True))
             if not isinstance(backend, NativeState):
                 return backend is None
-            return self._natives.load(backend, database, key_groups, own=begin.restore is None)
+            own = begin.restore is None and not repair.made
+            return self._natives.load(backend, database, key_groups, own=own)
 
-        for section in self._sections_of(begin, take, scratch):
+        for section in self._sections_of(begin, repair, take, scratch):
             backend = backends.get((section.uid, section.key_group >= 0))
             if backend is not None:
                 backend.load_section(section)
 
-    def _sections_of(self, begin: BeginEpoch, take: TakeKeyGroups, scratch: Path | None) -> Iterable[Section]:
+    def _sections_of(
+        self, begin: BeginEpoch, repair: RestoreRepair, take: TakeKeyGroups, scratch: Path | None
+    ) -> Iterable[Section]:
         if begin.restore is not None:
-            yield from restored_sections(begin.restore, take, scratch)
+            yield from restored_sections(repair.restore(begin.restore), take, scratch)
         elif begin.snapshots:
             if self._layout is None:
                 raise CheckpointError("snapshots to restore, but no checkpoint directory is known")
@@ -278,7 +296,8 @@ class Slot:
             def take_own(database: StoredDatabase) -> bool:
                 return take(database, database.uid, database.key_groups)
 
-            for ref in begin.snapshots:
+            place = (self._address.stage, self._address.partition)
+            for ref in repair.chain(self._layout, place, begin.snapshots):
                 yield from snapshot_sections(self._layout, ref, take=take_own, scratch=scratch)
 
     def _forward(self, target: int, frame: bytes) -> None:
@@ -290,7 +309,7 @@ class Slot:
     def _start_upload(self, begin: BeginEpoch) -> Upload:
         """Encode what the checkpoint needs of this partition, now, and write it beside the next epochs."""
         started = time.perf_counter()
-        attempt, whole = begin.attempt, begin.restore is not None
+        attempt, whole = begin.attempt, begin.restore is not None or self._rewrites
         if whole and self._natives.begins_a_chain:
             return self._start_first(attempt, started)
         sections = self._checkpoint_sections(whole=whole)
@@ -328,6 +347,8 @@ class Slot:
         base = begin.base
         if not begin.checkpointing or self._full is not None or base.token not in (self._durable, self._in_flight):
             return False
+        if self._rewrites:
+            return False  # the next checkpoint has a full one
         if base.in_flight is None or any(ref.name == self._handed_out for ref in begin.snapshots):
             self._handed_out = None
         return self._handed_out is None and full_snapshot_is_due(begin.snapshots)

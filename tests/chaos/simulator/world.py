@@ -14,7 +14,7 @@ from types import SimpleNamespace
 from typing import Any, ClassVar, TypeVar
 from unittest import mock
 
-from headwater.checkpoint import paths
+from headwater.checkpoint import paths, restore_repair
 from headwater.checkpoint.storage import StorageSpec, is_remote, open_storage
 from headwater.graph.plan import JobPlan
 from headwater.runtime import fault as engine_faults
@@ -212,6 +212,8 @@ class World:
         with (
             mock.patch.object(paths, "open_storage", self._open_storage),
             mock.patch.object(engine_faults, "reached", self._reached_in_engine),
+            # No file may ever have to be repaired here: whoever finds one damaged must say so.
+            mock.patch.object(restore_repair, "retained_manifests", lambda layout: []),
             mock.patch.object(slot_module, "gc", no_collector),
             mock.patch.object(slot_module, "full_snapshot_is_due", full_snapshot_is_due),
             mock.patch.object(slot_module, "FullSnapshotChild", SimulatedFullSnapshot.in_world(self)),

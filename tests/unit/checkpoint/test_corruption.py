@@ -1,9 +1,14 @@
-"""Two thousand damaged files: each is an error, or what is read is what was written. Never another value."""
+"""Two thousand damaged files: each is an error, or what is read is what was written. Never another value.
+
+Then some hundred restores of retained checkpoints: each is an error, or has the state that the checkpoint had.
+"""
 
 from __future__ import annotations
 
 import os
 import random
+import shutil
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
@@ -16,9 +21,14 @@ from headwater.checkpoint.snapshot_file import read_sections, write_snapshot
 from headwater.checkpoint.store import ManifestStore
 from headwater.common.errors import CheckpointError
 from headwater.state.section import Section
+from tests.unit.runtime.in_process_engine import plan_of
+from tests.unit.runtime.keeping_job import KeepingJob
+from tests.unit.runtime.test_native_snapshots import build
 
 DAMAGES = 2_000
 """Over the four kinds of files."""
+
+DAMAGED_CHECKPOINTS = 300
 
 
 def a_snapshot(layout: CheckpointLayout) -> tuple[Path, Callable[[], object]]:
@@ -102,3 +112,45 @@ def damage(good: bytes, chance: random.Random) -> bytes:
     else:
         bad += chance.randbytes(chance.randint(1, 20))
     return bytes(bad)
+
+
+def test_a_damaged_checkpoint_is_repaired_or_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One or two of its files are missing or damaged; files of other retained checkpoints may have the same state."""
+    monkeypatch.setattr("headwater.runtime.slot.full_snapshot.MAX_DELTAS", 3)
+    job = KeepingJob(plan_of(build), tmp_path / "checkpoints", retained=4)
+    slot = job.new_slot()
+    while not has_two_bases(job):
+        job.run(slot, 1)
+    snapshots, good = job.path("x").parent, tmp_path / "good"
+    shutil.copytree(snapshots, good)
+    chance = random.Random("repair")
+    outcomes: Counter[str] = Counter()
+    for number in range(DAMAGED_CHECKPOINTS):
+        epoch = chance.choice(job.store.epochs())
+        names = sorted(job.names(epoch))
+        hit = chance.sample(names, min(len(names), chance.choice([1, 1, 2])))
+        for name in hit:
+            if chance.random() < 0.1:
+                job.path(name).unlink()
+            else:
+                job.path(name).write_bytes(damage(job.path(name).read_bytes(), chance))
+        try:
+            restored, contents = job.restore(epoch)
+        except CheckpointError as error:
+            assert any(name in str(error) for name in hit)
+            outcomes["refused"] += 1
+        else:
+            assert contents == job.oracle[epoch], f"damage {number} of epoch {epoch}, {hit}, gave another state"
+            outcomes["repaired" if restored._rewrites else "not noticed"] += 1
+        for name in hit:
+            shutil.copyfile(good / name, snapshots / name)
+    assert outcomes["repaired"] > DAMAGED_CHECKPOINTS // 5, outcomes
+    assert outcomes["refused"] > DAMAGED_CHECKPOINTS // 5, outcomes
+    assert outcomes["not noticed"] < DAMAGED_CHECKPOINTS // 20, outcomes
+    job.close()
+
+
+def has_two_bases(job: KeepingJob) -> bool:
+    """Two of the four retained checkpoints are from before a full snapshot took the place of their deltas."""
+    bases = [job.store.load(epoch).partitions[0].snapshots[0] for epoch in job.store.epochs()]
+    return len(bases) == 4 and bases[0] == bases[1] != bases[2] == bases[3] and bases[0].kind == "full"

@@ -280,3 +280,24 @@ def test_a_full_snapshot_of_a_checkpoint_that_failed_is_not_used() -> None:
     end_of_epoch(4)
     checkpoints.advance(wait=True)
     assert [each.name for each in checkpoints.chains[place]] == ["full-3", "delta-4"]
+
+
+def test_a_full_snapshot_from_before_a_chain_that_began_anew_is_not_used() -> None:
+    """A slot that repaired its restore writes all that it holds. The slot before it had handed out a full snapshot."""
+    schedule = CheckpointSchedule(CheckpointSettings())
+    committers = SinkCommitters(plan_of(lambda env: env.from_collection([1])))
+    checkpoints = checkpoints_module.Checkpoints(None, committers, schedule, 1)
+    place = (1, 0)
+
+    def checkpoint(epoch: int, kind: SnapshotKind) -> None:
+        draft = Manifest("j", "job", epoch, 1, 0, 0, "p", 1, partitions=[PartitionRecord(*place)])
+        checkpoints.cut(checkpoints_module.Cut(f"t{epoch}", draft, {place}, {}, 0, 0.0))
+        ref = SnapshotRef(f"{kind}-{epoch}", 1, 0, epoch, kind, (0, 1))
+        checkpoints.add_part(place, SnapshotPart(f"t{epoch}", ref, whole=kind == "full"), 0.0)
+        checkpoints.advance(wait=True)
+
+    checkpoint(1, "delta")
+    checkpoints.add_full(place, SnapshotRef("late-1", 1, 0, 1, "full", (0, 1)))
+    checkpoint(2, "full")
+    checkpoint(3, "delta")
+    assert [each.name for each in checkpoints.chains[place]] == ["full-2", "delta-3"]
