@@ -20,8 +20,12 @@ class HeapValueState(HeapStore, ValueState[Any]):
         value = self.table.get(key)
         if value.__class__ in ATOMIC or key in self.undo:
             return value
-        if value.__class__ is tuple and ATOMIC.issuperset(map(type, value)):
-            return value
+        if value.__class__ is tuple:
+            for part in value:
+                if part.__class__ not in ATOMIC:
+                    break
+            else:
+                return value
         return self._touch(key, value)
 
     def update(self, value: Any) -> None:
