@@ -4,6 +4,7 @@ A savepoint is a directory laid out like a checkpoint directory (paths.py) with 
 Spark's offsets of its epoch, and `SAVEPOINT`, which tells people and tools what it is. Names in it are relative, so
 `cp -r` or `mv` of the directory is a savepoint as well. Files are copied, never linked, and checked after they were.
 `SAVEPOINT` is written last, and a local directory gets its name when all of it is durable: what can be seen is whole.
+It is deleted last, too, and the manifest first: what was deleted in part cannot be opened, but still be disposed of.
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ from headwater.checkpoint.snapshot_file import NativeFile, SnapshotRef, read_sec
 from headwater.checkpoint.spark_offsets import spark_files
 from headwater.checkpoint.storage import Location, StorageSpec, is_remote, local_path, stored
 from headwater.checkpoint.store import ManifestStore
+from headwater.common.directories import remove_directory
 from headwater.common.errors import CheckpointError, HeadwaterError
 
 MARKER: Final = "SAVEPOINT"
@@ -179,6 +181,7 @@ def open_savepoint(where: Where) -> Savepoint:
         raise CheckpointError(f"{root} {found}; expected {_EXPECTED}")
     info = _read_info(layout)
     if info is not None:
+        _refuse_half_deleted(layout, info)
         return _opened(directory, layout, info.epoch if epoch is None else epoch, info.path, is_savepoint=True)
     if epoch is None:
         epochs = ManifestStore(layout).epochs()
@@ -194,15 +197,36 @@ def savepoint_info(where: Where) -> SavepointInfo:
     info = _read_info(layout)
     if info is None:
         raise CheckpointError(f"{layout.root} is not a savepoint: it has no {MARKER}; expected {_EXPECTED}")
+    _refuse_half_deleted(layout, info)
     return info
+
+
+def left_of_deletion(where: Where) -> str | StorageSpec | None:
+    """The directory of the savepoint that `where` names, if its deletion was interrupted: dispose of it again."""
+    directory, _ = _directory_and_epoch(where)
+    layout = CheckpointLayout(directory)
+    info = _read_info(layout)
+    return directory if info is not None and _lacks_manifest(layout, info) else None
 
 
 def dispose_savepoint(where: Where) -> None:
     """Delete the savepoint. Refuses whatever is not one: a job's checkpoint directory, above all.
 
-    What cannot be opened any more can still be disposed of, as long as its `SAVEPOINT` is there.
+    What cannot be opened any more can still be disposed of, as long as its `SAVEPOINT` is there. If this raises, or the
+    process ends in the middle, call it again.
     """
     layout = CheckpointLayout(where)
+    try:
+        _refuse_to_dispose(layout)
+        _delete_all(layout)
+    except OSError as error:
+        raise CheckpointError(
+            f"savepoint {layout.root} cannot be deleted: {error.strerror or error}; make the directory writable, and "
+            "dispose of it again"
+        ) from error
+
+
+def _refuse_to_dispose(layout: CheckpointLayout) -> None:
     root, storage = layout.root, layout.storage
     if storage.size(MARKER) is None:
         found = "a checkpoint directory" if ManifestStore(layout).epochs() else "no savepoint"
@@ -213,11 +237,6 @@ def dispose_savepoint(where: Where) -> None:
         )
     if storage.size("LOCK") is not None or storage.list("claims"):
         raise CheckpointError(f"{root} is in use as a job's checkpoint directory; it is not deleted")
-    try:
-        storage.delete(MARKER)  # first: what is half deleted must not look like a savepoint
-        _delete_all(layout)
-    except OSError as error:
-        raise CheckpointError(f"savepoint {root} cannot be deleted: {error.strerror or error}") from error
 
 
 _EXPECTED = (
@@ -311,21 +330,41 @@ def _publish(hidden: Path, path: Path, *, durable: bool) -> None:
         sync_directory(path.parent)
 
 
+def _lacks_manifest(layout: CheckpointLayout, info: SavepointInfo) -> bool:
+    try:
+        return layout.storage.size(manifest_name(info.epoch)) is None
+    except OSError as error:
+        raise CheckpointError(f"savepoint {layout.root} cannot be read: {error.strerror or error}") from error
+
+
+def _refuse_half_deleted(layout: CheckpointLayout, info: SavepointInfo) -> None:
+    if _lacks_manifest(layout, info):
+        raise CheckpointError(
+            f"savepoint {layout.root} has no manifest any more: it was deleted in part; dispose of it again, or "
+            "restore it from a copy"
+        )
+
+
 def _give_up(layout: CheckpointLayout) -> None:
-    """Delete what there is of a savepoint that cannot be finished. What is left, if anything, looks like none."""
+    """Delete what there is of a savepoint that cannot be finished."""
     with contextlib.suppress(OSError, HeadwaterError):  # the error that is being raised is the one to show
-        layout.storage.delete(MARKER)
         _delete_all(layout)
 
 
 def _delete_all(layout: CheckpointLayout) -> None:
-    """Delete every file of a savepoint that is none, or not any more."""
+    """Delete every file of a savepoint, so that at any moment what is left is seen not to be whole, and to be one."""
+    _delete_files(layout, MANIFESTS)
     if isinstance(layout.root, Path):
-        shutil.rmtree(layout.root)
+        remove_directory(layout.root.resolve(), last=MARKER)
         return
-    for folder in (MANIFESTS, SNAPSHOTS, SPLITS):
-        for name in layout.storage.list(folder):
-            layout.storage.delete(f"{folder}/{name}")
+    _delete_files(layout, SNAPSHOTS)
+    _delete_files(layout, SPLITS)
+    layout.storage.delete(MARKER)
+
+
+def _delete_files(layout: CheckpointLayout, folder: str) -> None:
+    for name in layout.storage.list(folder):
+        layout.storage.delete(f"{folder}/{name}")
 
 
 @dataclass(frozen=True)

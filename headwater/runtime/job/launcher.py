@@ -14,11 +14,10 @@ from typing import Any
 
 import cloudpickle
 
+from headwater.checkpoint.claimed_savepoint import ClaimedSavepoint
 from headwater.checkpoint.epoch_sizing import EpochSizer
-from headwater.checkpoint.manifest import Manifest
 from headwater.checkpoint.protocol import AlreadyFinished, Resume
 from headwater.checkpoint.restart_policy import restart_policy
-from headwater.checkpoint.savepoint import dispose_savepoint
 from headwater.checkpoint.schedule import CheckpointSettings
 from headwater.common.config_options import (
     CHECKPOINT_RETENTION,
@@ -275,8 +274,8 @@ class _Job:
             restores = start.restores(self._plan)
             coordinator.resume(decision.manifest, decision.incarnation, decision.recommit, restores)
             if decision.dispose_savepoint:
-                assert decision.savepoint is not None
-                coordinator.checkpoints.on_durable.append(_dispose_once(decision.savepoint.path))
+                assert start.savepoint is not None
+                coordinator.checkpoints.on_durable.append(ClaimedSavepoint(start.savepoint.directory))
 
     def _drive(self, coordinator: Coordinator) -> None:
         epoch_ms = self._configuration.get(EPOCH_DURATION)
@@ -329,20 +328,6 @@ def _status_of(error: BaseException | None) -> tuple[JobStatus, str]:
     if error is None:
         return JobStatus.FINISHED, ""
     return (JobStatus.CANCELED, "") if isinstance(error, JobCancelledError) else (JobStatus.FAILED, str(error))
-
-
-def _dispose_once(path: str) -> Callable[[Manifest], None]:
-    """A claimed savepoint goes when the job has a checkpoint of its own."""
-    left = [path]
-
-    def dispose(_: Manifest) -> None:
-        if left:
-            try:
-                dispose_savepoint(left.pop())
-            except HeadwaterError as error:
-                log.warning("the claimed savepoint could not be deleted: %s", error)
-
-    return dispose
 
 
 _running: list[_Job] = []

@@ -6,6 +6,7 @@ import uuid
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from headwater.checkpoint.claimed_savepoint import finish_deletion
 from headwater.checkpoint.directory_lock import DirectoryLock
 from headwater.checkpoint.job_identity import job_id_of
 from headwater.checkpoint.paths import CheckpointLayout
@@ -93,6 +94,8 @@ def prepare_start(plan: JobPlan, configuration: Configuration) -> JobStart:
         given = None if opened is None else _described(opened, configuration)
         _accepted(decide_start(latest, job, given))
         latest = store.take_over(plan.name)
+        if latest is not None and ClaimMode[configuration.get(RECOVERY_CLAIM_MODE)] is ClaimMode.CLAIM:
+            _finish_deletion(configuration)
         decision = _accepted(decide_start(latest, job, given))
         from_savepoint = isinstance(decision, Resume) and decision.savepoint is not None
         if opened is not None and from_savepoint:
@@ -126,11 +129,21 @@ def _directory(configuration: Configuration, job_id: str) -> tuple[StorageSpec |
 
 
 def _given(configuration: Configuration) -> Savepoint | None:
+    where = _recovery_path(configuration)
+    return None if where is None else open_savepoint(where)
+
+
+def _finish_deletion(configuration: Configuration) -> None:
+    where = _recovery_path(configuration)
+    if where is not None:
+        finish_deletion(where)
+
+
+def _recovery_path(configuration: Configuration) -> str | StorageSpec | None:
     path = configuration.get(RECOVERY_PATH)
     if not path:
         return None
-    options = _pairs(configuration, STORAGE_OPTIONS)
-    return open_savepoint(StorageSpec(path, options) if is_remote(path) else path)
+    return StorageSpec(path, _pairs(configuration, STORAGE_OPTIONS)) if is_remote(path) else path
 
 
 def _described(savepoint: Savepoint, configuration: Configuration) -> GivenSavepoint:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,14 @@ from headwater.checkpoint.finished_splits import FinishedSplits
 from headwater.checkpoint.manifest import SourceRecord
 from headwater.checkpoint.paths import CheckpointLayout
 from headwater.checkpoint.rescale import plan_restore
-from headwater.checkpoint.savepoint import dispose_savepoint, open_savepoint, savepoint_info, write_savepoint
+from headwater.checkpoint.savepoint import (
+    dispose_savepoint,
+    left_of_deletion,
+    open_savepoint,
+    savepoint_info,
+    write_savepoint,
+)
+from headwater.checkpoint.storage_fsspec import FsspecStorage
 from headwater.checkpoint.store import ManifestStore
 from headwater.common.errors import CheckpointError
 from tests.unit.checkpoint.old_job import VALUE, OldJob, restored
@@ -52,7 +59,7 @@ def values_from(path: Path, parallelism: int = 3) -> dict[Any, Any]:
     return found
 
 
-def write(job: OldJob, target: Path, **options: Any) -> module.SavepointInfo:
+def write(job: OldJob, target: str | Path, **options: Any) -> module.SavepointInfo:
     return write_savepoint(job.layout, job.manifest, target, durable=False, **options)
 
 
@@ -286,6 +293,66 @@ def test_a_damaged_savepoint_can_be_disposed_of(job: OldJob, tmp_path: Path) -> 
         open_savepoint(tmp_path / "sp")
     dispose_savepoint(tmp_path / "sp")
     assert not (tmp_path / "sp").exists() and list(tmp_path.glob(".*")) == []
+
+
+class Interrupted(BaseException):
+    """The process ends here."""
+
+
+@pytest.fixture
+def interrupt(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
+    """Let the next deletion end after so many files."""
+
+    def interrupt(files: int) -> None:
+        left = files
+
+        def counted(delete: Callable[..., Any]) -> Callable[..., Any]:
+            def deleted(*arguments: Any, **keywords: Any) -> Any:
+                nonlocal left
+                left -= 1
+                if left < 0:
+                    monkeypatch.undo()
+                    raise Interrupted
+                return delete(*arguments, **keywords)
+
+            return deleted
+
+        monkeypatch.setattr(os, "unlink", counted(os.unlink))
+        monkeypatch.setattr(FsspecStorage, "delete", counted(FsspecStorage.delete))
+
+    return interrupt
+
+
+@pytest.mark.parametrize("remote", [False, True])
+@pytest.mark.parametrize("files", range(1, 8))
+def test_what_was_deleted_in_part_is_refused_and_can_be_deleted(
+    job: OldJob, tmp_path: Path, store: str, remote: bool, files: int, interrupt: Callable[[int], None]
+) -> None:
+    where = f"{store}/one" if remote else str(tmp_path / "sp")
+    write(job, where)
+    assert left_of_deletion(where) is None
+    interrupt(files)
+    with pytest.raises(Interrupted):
+        dispose_savepoint(where)
+    for read in (open_savepoint, savepoint_info):
+        with pytest.raises(CheckpointError, match="was deleted in part; dispose of it again"):
+            read(where)
+    assert left_of_deletion(where) == where
+    dispose_savepoint(where)
+    assert left_of_deletion(where) is None
+    assert not (tmp_path / "sp").exists()
+    assert not [name for name in fsspec.filesystem("memory").store if "one" in name]
+
+
+def test_a_savepoint_that_cannot_be_deleted(job: OldJob, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(job, tmp_path / "sp")
+
+    def refuse(*_: Any, **__: Any) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(os, "unlink", refuse)
+    with pytest.raises(CheckpointError, match="sp cannot be deleted: Permission denied; make the directory writable"):
+        dispose_savepoint(tmp_path / "sp")
 
 
 # --- Spark's offsets

@@ -139,6 +139,23 @@ def test_a_job_with_a_checkpoint_of_its_own_does_not_need_the_savepoint_it_began
     assert start.savepoint is not None
 
 
+def test_what_is_left_of_a_claimed_savepoint_goes_when_its_job_starts_again(tmp_path: Path) -> None:
+    job = Job(tmp_path)
+    job.start()
+    job.run()
+    manifest = job.store.latest()
+    assert job.layout is not None and manifest is not None
+    savepoint = tmp_path / "savepoint"
+    write_savepoint(job.layout, manifest, savepoint)
+    (savepoint / "manifests" / f"epoch-{manifest.epoch:012d}.manifest").unlink()
+    settings = {"execution.checkpointing.dir": str(job.layout.root), "execution.state-recovery.path": str(savepoint)}
+    prepare_start(job.plan(), Configuration.from_dict(settings)).release()
+    assert savepoint.exists(), "it is not the job's to delete"
+    settings["execution.state-recovery.claim-mode"] = "CLAIM"
+    prepare_start(job.plan(), Configuration.from_dict(settings)).release()
+    assert not savepoint.exists()
+
+
 class Pending(Committer):
     """Has pending output, to which another driver adds."""
 
