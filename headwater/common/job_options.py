@@ -348,7 +348,8 @@ BAD_TIMESTAMPS_POLICY = _choice(
     "headwater.bad-timestamps",
     "fail",
     "A record whose timestamp is None, not a number, negative or too far ahead: fail the job, or send the record to "
-    "the side output BAD_TIMESTAMPS.",
+    "the side output BAD_TIMESTAMPS (of headwater.datastream.output_tag) of the stream that got its timestamps there. "
+    "If nobody reads that, the record is dropped.",
     "fail",
     "side-output",
 )

@@ -11,6 +11,7 @@ from headwater.common import Row, Types
 from headwater.datastream import (
     FilterFunction,
     FlatMapFunction,
+    KeyedProcessFunction,
     MapFunction,
     ProcessFunction,
     RuntimeContext,
@@ -119,6 +120,32 @@ def test_rows_tuples_and_project(run_job: JobRunner) -> None:
         return env.from_collection([(1, "a", 2.0), (2, "b", 3.0)]).project(2, 0)
 
     assert run_job(tuples) == [(2.0, 1), (3.0, 2)]
+
+
+def test_python_files_are_importable_in_workers_and_slots(run_job: JobRunner, tmp_path: Path) -> None:
+    (tmp_path / "helper_of_this_test.py").write_text("def twice(value):\n    return 2 * value\n")
+    package = tmp_path / "package_of_this_test"
+    package.mkdir()
+    (package / "__init__.py").write_text("OFFSET = 5\n")
+
+    def in_a_worker(value: int) -> int:
+        import helper_of_this_test  # type: ignore[import-not-found]
+        import package_of_this_test  # type: ignore[import-not-found]
+
+        return int(helper_of_this_test.twice(value)) + int(package_of_this_test.OFFSET)
+
+    class InASlot(KeyedProcessFunction):
+        def process_element(self, value: int, ctx: KeyedProcessFunction.Context) -> Any:
+            import helper_of_this_test
+
+            yield helper_of_this_test.twice(value)
+
+    def build(env: StreamExecutionEnvironment) -> Any:
+        env.add_python_file(str(tmp_path / "helper_of_this_test.py"))
+        env.add_python_file(str(package))
+        return env.from_collection([1, 2]).map(in_a_worker).key_by(lambda value: value).process(InASlot())
+
+    assert sorted(run_job(build, 2)) == [14, 18]
 
 
 def test_an_empty_collection_gives_nothing(run_job: JobRunner) -> None:
