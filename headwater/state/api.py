@@ -99,7 +99,10 @@ class ListState(MergingState[T, Iterable[T]]):
 
 
 class MapState(State, Generic[K, V]):
-    """A map per key. Each of its entries is stored for itself: changing one of a million writes one."""
+    """A map per key. Each of its entries is stored for itself: changing one of a million writes one.
+
+    Entries come in no defined order, as in Flink: it may be another after a restore, and with another backend.
+    """
 
     __slots__ = ()
 
