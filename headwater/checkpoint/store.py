@@ -64,6 +64,7 @@ class ManifestStore:
         claim = DriverClaim.take(self._storage, job_name)
         self._needed.clear()
         self._go_on_from(claim, self.latest())
+        self._forget_what_was_committed_later()
         self.remove_orphans()
         return self._last
 
@@ -144,6 +145,19 @@ class ManifestStore:
             return int(self._storage.read(COMMITTED)) >= epoch
         except (FileNotFoundError, ValueError):
             return False
+
+    def _forget_what_was_committed_later(self) -> None:
+        """A note of an epoch that has no manifest: a start from a savepoint got no further. The next one may begin with
+        another, and give the same numbers to other epochs, whose output nobody has seen."""
+        if self.is_committed(0 if self._last is None else self._last.epoch + 1):
+            try:
+                self._storage.delete(COMMITTED)
+            except OSError as error:
+                location = self.layout.committed
+                raise CheckpointError(
+                    f"{location} speaks of an epoch that has no checkpoint and cannot be deleted: {error.strerror}; "
+                    "delete it, or make the directory writable"
+                ) from error
 
     def epochs(self) -> list[int]:
         """Epochs that have a manifest, oldest first. Manifests of fenced drivers do not count."""

@@ -142,6 +142,22 @@ def test_a_job_that_begins_again_where_all_was_deleted_commits_its_own_output(la
     assert not again.is_committed(0)
 
 
+@pytest.mark.parametrize(("newest", "noted", "left"), [(None, 43, False), (2, 43, False), (2, 2, True), (2, 1, True)])
+def test_what_is_visible_of_an_epoch_without_a_manifest_is_forgotten(
+    layout: CheckpointLayout, newest: int | None, noted: int, left: bool
+) -> None:
+    """A start from a savepoint of epoch 43 notes that its output is visible; the next start may be from another one."""
+    store = ManifestStore(layout)
+    store.take_over("job")
+    for epoch in range(0 if newest is None else newest + 1):
+        store.write(manifest(epoch))
+    store.note_committed(noted)
+    again = ManifestStore(layout)
+    again.take_over("job")
+    assert again.is_committed(noted) is left
+    assert again.is_committed(0) is left
+
+
 def test_checkpoints_that_another_driver_goes_on_from_are_not_deleted(layout: CheckpointLayout) -> None:
     store = ManifestStore(layout)
     store.take_over("job")
