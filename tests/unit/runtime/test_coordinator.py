@@ -98,7 +98,10 @@ class Job:
 
 
 @pytest.fixture
-def job(tmp_path: Path) -> Job:
+def job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Job:
+    """Each of its epochs ends with a checkpoint, however slow the machine is."""
+    monkeypatch.setattr("headwater.runtime.job.checkpoints.GRACE_SECONDS", 60)
+    monkeypatch.setattr("headwater.runtime.slot.slot.GRACE_SECONDS", 60)
     return Job(tmp_path)
 
 
