@@ -47,13 +47,20 @@ def modules() -> Iterator[ModuleType]:
 
 
 def public_names(module: ModuleType) -> list[str]:
-    """What `__all__` says; a package passes on what it imports, a module offers what it defines."""
+    """What `__all__` says; a package passes on what it imports, a module offers what it defines.
+
+    A package of PyFlink may pass on more than its `__all__` has: it sets attributes when it is imported.
+    """
     listed = getattr(module, "__all__", None)
-    if listed is not None:
-        return [name for name in listed if hasattr(module, name) and not inspect.ismodule(getattr(module, name))]
     is_package = hasattr(module, "__path__")
     found = []
+    if listed is not None:
+        found = [name for name in listed if hasattr(module, name) and not inspect.ismodule(getattr(module, name))]
+        if not is_package:
+            return found
     for name, value in vars(module).items():
+        if name in found:
+            continue
         if name.startswith("_") or inspect.ismodule(value) or not (inspect.isclass(value) or inspect.isfunction(value)):
             continue
         home = value.__module__ or ""

@@ -23,6 +23,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "scripts")]
 from parity_api import shown_parameters  # noqa: E402
 
 from headwater.compat.missing_modules import gap_of, gaps  # noqa: E402
+from headwater.compat.pyflink_imports import passed_on  # noqa: E402
 
 API = ROOT / "tests" / "parity" / "pyflink_api.txt"
 GAPS = ROOT / "headwater" / "compat" / "gaps.toml"
@@ -94,7 +95,10 @@ def _member(owner: Any, name: str) -> Any:
     if inspect.isclass(owner):
         found = inspect.getattr_static(owner, name, MISSING)
         return found.__func__ if isinstance(found, staticmethod | classmethod) else found
-    return getattr(owner, name, MISSING)
+    found = getattr(owner, name, MISSING)
+    if found is MISSING and inspect.ismodule(owner):
+        return passed_on(owner.__name__, name) or MISSING
+    return found
 
 
 def signature_problem(ours: Any, parameters: str) -> str | None:

@@ -22,6 +22,14 @@ from headwater.compat.missing_modules import explain_missing_module, explain_mis
 PYFLINK = "pyflink"
 HEADWATER = "headwater"
 
+_PASSED_ON = {
+    ("headwater.common", "CsvRowDeserializationSchema"): "headwater.datastream.formats.csv",
+    ("headwater.common", "CsvRowSerializationSchema"): "headwater.datastream.formats.csv",
+    ("headwater.common", "JsonRowDeserializationSchema"): "headwater.datastream.formats.json",
+    ("headwater.common", "JsonRowSerializationSchema"): "headwater.datastream.formats.json",
+}
+"""What a package of PyFlink passes on from above it, which ours must not import: where it is."""
+
 
 class PyFlinkFinder:
     """The first entry of `sys.meta_path` while the mapping holds. Also the loader of what it finds."""
@@ -59,7 +67,7 @@ class _AliasLoader(Loader):
 
 
 def explain_missing_names(module: ModuleType) -> None:
-    """Let `from pyflink.x import Y` say what is known about Y if the module does not have it."""
+    """Let `from pyflink.x import Y` find Y, or say what is known about it, where the module itself does not have it."""
     before: Any = module.__dict__.get("__getattr__")
     if getattr(before, "explains_pyflink", False):
         return
@@ -67,6 +75,8 @@ def explain_missing_names(module: ModuleType) -> None:
     def __getattr__(name: str) -> Any:
         if before is not None:
             return before(name)
+        if is_installed() and (found := passed_on(module.__name__, name)) is not None:
+            return found
         text = explain_missing_name(module.__name__, name) if is_installed() else None
         if text is None:  # a private name, a submodule not imported yet, or nothing of PyFlink's
             raise AttributeError(f"module {module.__name__!r} has no attribute {name!r}")
@@ -74,6 +84,12 @@ def explain_missing_names(module: ModuleType) -> None:
 
     __getattr__.explains_pyflink = True  # type: ignore[attr-defined]
     module.__getattr__ = __getattr__  # type: ignore[method-assign]
+
+
+def passed_on(module: str, name: str) -> Any:
+    """What `from pyflink.x import name` gives though our `module` does not have it; None if there is no such thing."""
+    home = _PASSED_ON.get((module, name))
+    return None if home is None else getattr(importlib.import_module(home), name)
 
 
 _finder = PyFlinkFinder()

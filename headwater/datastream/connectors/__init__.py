@@ -1,4 +1,4 @@
-"""Where records come from and go to. As in PyFlink, each connector is imported from its own module."""
+"""Where records come from and go to. As in PyFlink, files and numbers are passed on from their own modules."""
 
 from headwater.datastream.connectors.base import (
     Committer,
@@ -10,5 +10,32 @@ from headwater.datastream.connectors.base import (
     SplitReader,
     WriterContext,
 )
+from headwater.datastream.connectors.file_system import (
+    BucketAssigner,
+    FileSink,
+    FileSource,
+    FileSourceBuilder,
+    OutputFileConfig,
+    RollingPolicy,
+    StreamFormat,
+)
+from headwater.datastream.connectors.number_seq import NumberSequenceSource
 
-__all__ = ["Committer", "DeliveryGuarantee", "Sink", "SinkWriter", "Source", "Split", "SplitReader", "WriterContext"]
+__all__ = [
+    "BucketAssigner",
+    "Committer",
+    "DeliveryGuarantee",
+    "FileSink",
+    "FileSource",
+    "FileSourceBuilder",
+    "NumberSequenceSource",
+    "OutputFileConfig",
+    "RollingPolicy",
+    "Sink",
+    "SinkWriter",
+    "Source",
+    "Split",
+    "SplitReader",
+    "StreamFormat",
+    "WriterContext",
+]

@@ -38,6 +38,20 @@ def test_classes_are_pickled_under_our_name() -> None:
     assert b"pyflink.common" not in cloudpickle.dumps(lambda: Row(1, 2))
 
 
+def test_packages_pass_on_what_pyflinks_do() -> None:
+    """PyFlink sets these when it is imported; its documentation imports them from here."""
+    from pyflink.common import CsvRowSerializationSchema, JsonRowDeserializationSchema
+    from pyflink.datastream.connectors import FileSink, FileSource, NumberSequenceSource
+
+    from headwater.datastream.connectors import file_system, number_seq
+    from headwater.datastream.formats import csv, json
+
+    assert JsonRowDeserializationSchema is json.JsonRowDeserializationSchema
+    assert CsvRowSerializationSchema is csv.CsvRowSerializationSchema
+    assert (FileSource, FileSink) == (file_system.FileSource, file_system.FileSink)
+    assert NumberSequenceSource is number_seq.NumberSequenceSource
+
+
 def test_installing_twice_is_installing_once() -> None:
     pyflink_imports.install()
     pyflink_imports.uninstall()
