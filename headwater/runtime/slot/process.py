@@ -23,6 +23,7 @@ from dataclasses import dataclass, replace
 
 from headwater.checkpoint.paths import CheckpointLayout
 from headwater.common.errors import HeadwaterError
+from headwater.common.processes import alive
 from headwater.graph.plan import JobPlan
 from headwater.runtime import fault
 from headwater.runtime.chunk import decode_records
@@ -102,7 +103,7 @@ class SlotServer:
         while True:
             timeout = None if watched is not None else 1.0
             ready, _, _ = select.select(descriptors, [], [], timeout)
-            if watched in ready or (watched is None and not _alive(self._config.watch_pid)):
+            if watched in ready or (watched is None and not alive(self._config.watch_pid)):
                 self._end()
             for listener in ready:
                 if isinstance(listener, socket.socket):
@@ -239,14 +240,6 @@ def _open_pidfd(pid: int) -> int | None:
         return os.pidfd_open(pid)
     except (OSError, AttributeError):
         return None
-
-
-def _alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except OSError:
-        return False
-    return True
 
 
 def main() -> None:
