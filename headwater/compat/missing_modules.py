@@ -38,6 +38,13 @@ def gaps() -> dict[str, Gap]:
     return found
 
 
+@cache
+def _passed_on() -> dict[str, str]:
+    """{name: module of PyFlink that has it}, for names of missing modules that PyFlink's packages pass on."""
+    modules: dict[str, list[str]] = tomllib.loads(_GAPS.read_text(encoding="utf-8"))["passed_on"]
+    return {name: module for module, names in modules.items() for name in names}
+
+
 def gap_of(name: str) -> Gap | None:
     """The gap that covers a full PyFlink name: its own entry, or that of the nearest part of PyFlink around it."""
     known = gaps()
@@ -66,4 +73,6 @@ def explain_missing_name(module: str, name: str) -> str | None:
     if gap is None:  # imported from a package that passes on what one of its modules defines
         below = (known for key, known in gaps().items() if key.endswith(f".{name}") and key.startswith(pyflink_module))
         gap = next(below, None)
+    if gap is None and name in _passed_on():
+        gap = gap_of(_passed_on()[name])
     return None if gap is None else gap.explained(f"{pyflink_module}.{name}")

@@ -11,6 +11,8 @@ from types import ModuleType
 
 import pytest
 
+from headwater.compat.missing_modules import explain_missing_name
+
 ROOT = Path(__file__).resolve().parents[2]
 SCRIPT = ROOT / "scripts" / "parity_table.py"
 
@@ -64,6 +66,18 @@ def test_what_remains_is_about_java_and_the_table_api(table: ModuleType) -> None
     never = [verdict for verdict in missing if verdict.status == "never" and not ABOUT_JAVA.search(verdict.note)]
     useless = frozenset().union(*OF_NO_USE.values())
     assert not [verdict for verdict in never if useless.isdisjoint(verdict.name.split("."))]
+
+
+def test_what_a_package_passes_on_is_explained_there_too(table: ModuleType) -> None:
+    """`from pyflink.datastream.connectors import KafkaSource` must not say less than the import of its module."""
+    missing = [verdict.name for verdict in table.verdicts() if verdict.alias and verdict.status != "yes"]
+    missing = [name for name in missing if not name.startswith(("pyflink.table.", "pyflink.util."))]
+    packages = [
+        (f"headwater{package.removeprefix('pyflink')}", name)
+        for package, _, name in (each.rpartition(".") for each in missing)
+    ]
+    assert ("headwater.datastream.connectors", "KafkaSource") in packages
+    assert not [each for each in packages if not explain_missing_name(*each)]
 
 
 def test_a_reason_for_nothing_is_noticed(table: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:

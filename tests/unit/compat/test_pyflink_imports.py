@@ -85,6 +85,10 @@ def test_a_missing_name_is_explained() -> None:
         ImportError, match=r"does not have pyflink\.datastream\.connectors\.file_system\.StreamingFileSink"
     ):
         exec("from pyflink.datastream.connectors.file_system import StreamingFileSink", {})
+    with pytest.raises(ImportError, match=r"connectors\.KafkaSource \(never\): a Java connector; env\.from_dataframe"):
+        exec("from pyflink.datastream.connectors import KafkaSource", {})
+    with pytest.raises(ImportError, match=r"HashMapStateBackend \(never\): .*set state\.backend\.type"):
+        exec("from pyflink.datastream import HashMapStateBackend", {})
     with pytest.raises(ImportError, match="cannot import name 'NoSuchThing'"):
         exec("from pyflink.datastream import NoSuchThing", {})
 
