@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import os
 import uuid
-from collections.abc import Iterable
 from pathlib import Path
 
 import xxhash
@@ -48,14 +47,6 @@ class LocalCopies:
         """The storage no longer has `name`."""
         with contextlib.suppress(OSError):
             self._path(name).unlink()
-
-    def retain(self, prefix: str, names: Iterable[str]) -> None:
-        """Of the files whose names begin with `prefix` (a partition's) only `names` are still needed."""
-        needed = {self._path(name).name for name in names}
-        for entry in self._entries():
-            if entry.name.startswith(prefix) and entry.name not in needed:
-                with contextlib.suppress(OSError):
-                    os.unlink(entry.path)
 
     def _path(self, name: str) -> Path:
         # Names are validated file names, unique among all directories of a storage.

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import logging
 import os
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
@@ -21,6 +22,8 @@ from headwater.checkpoint.local_copies import LocalCopies
 from headwater.checkpoint.retries import RetryPolicy
 from headwater.checkpoint.storage import StorageSpec, StoredFile
 from headwater.common.errors import CheckpointError, StorageError
+
+log = logging.getLogger(__name__)
 
 _T = TypeVar("_T")
 
@@ -78,7 +81,7 @@ class FsspecStorage:
                 yield file
             self.upload(name, draft)
             if self.copies is not None and name.startswith(_COPIED):
-                self.copies.keep(name, draft)
+                self._keep(name, draft)
         finally:
             with contextlib.suppress(OSError):
                 draft.unlink(missing_ok=True)
@@ -97,9 +100,20 @@ class FsspecStorage:
     def upload(self, name: str, source: Path) -> None:
         self._call("write", name, lambda fs, path: fs.put_file(str(source), path))
 
+    def _keep(self, name: str, draft: Path) -> None:
+        """The storage has the file: what becomes of the copy is no reason to fail."""
+        assert self.copies is not None
+        try:
+            self.copies.keep(name, draft)
+        except OSError as error:
+            log.warning("no local copy of %s/%s is kept: %s", self.url, name, error)
+
     def _draft(self) -> Path:
         if self.copies is not None:
-            return self.copies.draft()
+            try:
+                return self.copies.draft()
+            except OSError as error:
+                log.warning("%s cannot be used for local copies: %s", self.copies.directory, error)
         descriptor, path = tempfile.mkstemp(prefix="headwater-upload-")
         os.close(descriptor)
         return Path(path)

@@ -120,13 +120,6 @@ def test_deleting_a_file_deletes_its_copy(job: Job) -> None:
     assert job.names() == []
 
 
-def test_a_partition_keeps_what_its_chain_needs(job: Job) -> None:
-    refs = [job.write(epoch) for epoch in range(4)]
-    other = job.write(0, partition=1)
-    job.copies.retain("s1-p0-", [ref.name for ref in refs[2:]])
-    assert job.names() == sorted([refs[2].name, refs[3].name, other.name])
-
-
 def test_the_oldest_make_room(tmp_path: Path) -> None:
     copies = LocalCopies(tmp_path, "s3://b/job", max_bytes=250)
     for number in range(4):
@@ -137,6 +130,17 @@ def test_the_oldest_make_room(tmp_path: Path) -> None:
         if number == 1:
             assert copies.find("snapshots/0") is not None  # it was needed: now it is the youngest
     assert sorted(path.name for path in copies.directory.iterdir()) == ["0", "3"]
+
+
+def test_a_directory_that_cannot_be_used_costs_no_checkpoint(
+    tmp_path: Path, request: pytest.FixtureRequest, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "a file").write_text("")
+    job = Job(tmp_path / "a file", request.node.name)
+    with caplog.at_level(logging.WARNING):
+        ref = job.write()
+    assert "cannot be used for local copies" in caplog.text and "is kept" in caplog.text
+    assert job.read(ref) == SECTIONS
 
 
 def test_two_jobs_share_a_directory_and_nothing_else(tmp_path: Path) -> None:
