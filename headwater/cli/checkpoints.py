@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from headwater.checkpoint.history import retained_checkpoints
+from headwater.checkpoint.history import RetainedCheckpoint, retained_checkpoints
 from headwater.cli.running_jobs import JOB_HELP, add_state_directory, find_job, matching, run_directory, shown
 from headwater.cli.table import duration, print_table, utc
 from headwater.cli.usage import Parser
@@ -25,7 +25,7 @@ _STATISTICS = (
     "FULL BYTES",
     "DELTA BYTES",
 )
-_PARTITIONS = ("STAGE", "PARTITION", "ACKNOWLEDGED AFTER", "SYNC", "ASYNC", "DELTA BYTES")
+_PARTITIONS = ("STAGE", "PARTITION", "ACKNOWLEDGED AFTER", "SYNC", "ASYNC", "FULL BYTES", "DELTA BYTES")
 _RETAINED = ("EPOCH", "CREATED (UTC)", "JOB", "PARTITIONS", "FULL BYTES", "DELTA BYTES", "START FROM IT WITH")
 
 
@@ -50,10 +50,14 @@ def checkpoints(arguments: Sequence[str]) -> int:
     directory = run_directory(given.state_dir)
     cards = directory.cards()
     found = matching(cards, given.job)
-    if given.retained or not found:
-        _print_retained(found[0].checkpoint_dir if found else given.job, cards)
+    if not found:
+        _print_retained(given.job, cards)
         return 0
-    statistics = ask(directory, find_job(directory, given.job), "checkpoints")
+    job = find_job(directory, given.job)
+    if given.retained:
+        _print_retained_of(job)
+        return 0
+    statistics = ask(directory, job, "checkpoints")
     if given.json:
         print(json.dumps(statistics, indent=2))
     elif given.epoch is not None:
@@ -93,11 +97,22 @@ def _print_partitions(statistics: Sequence[dict[str, Any]], epoch: int) -> None:
             str(part["stage"]),
             str(part["partition"]),
             *(duration(part[key]) for key in ("arrived_ms", "sync_ms", "async_ms")),
+            f"{part['full_bytes']:,}",
             f"{part['delta_bytes']:,}",
         )
         for part in chosen[-1]["parts"]
     ]
     print_table(_PARTITIONS, rows, _PARTITIONS)
+
+
+def _print_retained_of(job: JobCard) -> None:
+    if not job.checkpoint_dir:
+        raise HeadwaterError(f"job '{job.name}' runs without checkpoints, so it retains none")
+    try:
+        found = retained_checkpoints(job.checkpoint_dir)
+    except CheckpointError as error:
+        raise HeadwaterError(f"job '{job.name}' retains no checkpoint yet: {error}") from None
+    _print_table(job.checkpoint_dir, found)
 
 
 def _print_retained(where: str, cards: Sequence[JobCard]) -> None:
@@ -108,6 +123,10 @@ def _print_retained(where: str, cards: Sequence[JobCard]) -> None:
         raise HeadwaterError(
             f"'{where}' is neither a running job nor a directory with checkpoints: {error}; {jobs}"
         ) from None
+    _print_table(where, found)
+
+
+def _print_table(where: str, found: Sequence[RetainedCheckpoint]) -> None:
     rows = [
         (
             str(each.epoch),

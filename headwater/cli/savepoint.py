@@ -13,6 +13,7 @@ from headwater.checkpoint.compatibility import Finding, ProgramFacts, Verdict, c
 from headwater.checkpoint.history import retained_checkpoints
 from headwater.checkpoint.protocol import Refuse, renames
 from headwater.checkpoint.savepoint import MARKER, Savepoint, dispose_savepoint, open_savepoint, savepoint_info
+from headwater.checkpoint.storage import is_remote
 from headwater.cli.program_plan import PlannedJob, plan_of_program
 from headwater.cli.run_arguments import parse_run_arguments
 from headwater.cli.running_jobs import add_job_arguments, find_job, run_directory
@@ -20,7 +21,7 @@ from headwater.cli.stop import absolute
 from headwater.cli.table import print_table, utc
 from headwater.cli.usage import FAILURE, Parser, UsageError, nearest
 from headwater.common.config_options import IGNORE_UNCLAIMED_STATE, UID_MAPPING
-from headwater.common.errors import CheckpointError, HeadwaterError
+from headwater.common.errors import CheckpointError, HeadwaterError, StorageError
 from headwater.runtime.job.control_client import ask
 from headwater.runtime.program_states import program_facts
 
@@ -123,18 +124,36 @@ def _list(arguments: Sequence[str]) -> int:
     directory = _parser("list", _LIST, "DIR").parse_args(list(arguments)).DIR
     rows = _savepoints_in(Path(directory)) if os.path.isdir(directory) else []
     if not rows:
-        rows = [
-            (
-                str(each.path),
-                each.job_name,
-                str(each.epoch),
-                utc(each.created_ms) if not each.problem else "",
-                each.problem or f"{each.full_bytes:,}",
-            )
-            for each in retained_checkpoints(directory)
-        ]
+        rows = _checkpoints_in(directory)
     _print_table("list", rows)
     return 0
+
+
+def _checkpoints_in(directory: str) -> list[tuple[str, ...]]:
+    """Those that a job retains, if it is a job's directory."""
+    try:
+        found = retained_checkpoints(directory)
+    except StorageError:
+        raise
+    except CheckpointError:
+        what = "has neither savepoints nor checkpoints" if _exists(directory) else "does not exist"
+        raise CheckpointError(
+            f"{directory} {what}; expected a directory with savepoints, or the checkpoint directory of a job"
+        ) from None
+    return [
+        (
+            str(each.path),
+            each.job_name,
+            str(each.epoch),
+            utc(each.created_ms) if not each.problem else "",
+            each.problem or f"{each.full_bytes:,}",
+        )
+        for each in found
+    ]
+
+
+def _exists(directory: str) -> bool:
+    return is_remote(directory) or os.path.exists(directory)
 
 
 def _savepoints_in(directory: Path) -> list[tuple[str, ...]]:

@@ -12,6 +12,8 @@ class PartStats:
 
     stage: int
     partition: int
+    full_bytes: int
+    """What a restore of it reads; 0 if the checkpoint failed."""
     delta_bytes: int
     """What it wrote for this checkpoint."""
     sync_ms: float

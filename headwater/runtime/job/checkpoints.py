@@ -287,6 +287,7 @@ def _stats(cut: Cut, status: str, reason: str | None = None) -> CheckpointStats:
         PartStats(
             stage=place[0],
             partition=place[1],
+            full_bytes=sum(ref.total_bytes for ref in cut.chains.get(place, ())),
             delta_bytes=part.ref.total_bytes if part.ref is not None else 0,
             sync_ms=part.sync_ms,
             async_ms=part.async_ms,

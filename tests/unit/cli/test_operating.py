@@ -12,6 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from headwater.checkpoint.manifest import Manifest
+from headwater.checkpoint.paths import CheckpointLayout
+from headwater.checkpoint.store import ManifestStore
 from headwater.cli.main import main
 from headwater.cli.table import duration
 from headwater.common.job_status import JobStatus
@@ -174,7 +177,7 @@ def test_savepoints_need_a_place(jobs: Jobs, capsys: Out) -> None:
 
 
 def statistics() -> list[CheckpointStats]:
-    parts = (PartStats(1, 0, 2_000, 3.0, 40.0, 100.0), PartStats(1, 1, 1_000, 5.0, 30.0, 350.0))
+    parts = (PartStats(1, 0, 7_000, 2_000, 3.0, 40.0, 100.0), PartStats(1, 1, 6_000, 1_000, 5.0, 30.0, 350.0))
     done = CheckpointStats(41, "completed", None, 1_700_000_000_000, 1_500.0, 9_000_000, parts)
     return [done, CheckpointStats(42, "failed", "partition (1, 0): disk full", 1_700_000_001_000, 20.0, 0)]
 
@@ -190,13 +193,32 @@ def test_checkpoints_of_a_running_job(jobs: Jobs, capsys: Out) -> None:
     assert lines[-1] == "epoch 42: partition (1, 0): disk full"
     assert main(["checkpoints", "payments", "--epoch", "41"]) == 0
     assert [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()[1:]] == [
-        "1 0 100 ms 3 ms 40 ms 2,000",
-        "1 1 350 ms 5 ms 30 ms 1,000",
+        "1 0 100 ms 3 ms 40 ms 7,000 2,000",
+        "1 1 350 ms 5 ms 30 ms 6,000 1,000",
     ]
     assert main(["checkpoints", "payments", "--epoch", "7"]) == 1
     assert "epoch 7; there are those of epochs 41 to 42" in capsys.readouterr().err
     assert main(["checkpoints", "payments", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)[0]["waiting_for_slowest_ms"] == 250.0
+
+
+def test_what_a_running_job_retains(jobs: Jobs, tmp_path: Path, capsys: Out) -> None:
+    jobs.start("aaa111", "payments", str(tmp_path / "job"))
+    jobs.start("bbb111", "batch")
+    for job, problem in (
+        ("payments", "job 'payments' retains no checkpoint yet: "),
+        ("batch", "job 'batch' runs without checkpoints"),
+    ):
+        assert main(["checkpoints", job, "--retained"]) == 1
+        assert problem in capsys.readouterr().err
+    layout = CheckpointLayout(tmp_path / "job")
+    layout.create()
+    ManifestStore(layout).write(Manifest("aaa111", "payments", 7, 1, 0, 0, "", 128))
+    assert main(["checkpoints", "payments", "--retained"]) == 0
+    assert capsys.readouterr().out.splitlines()[1].endswith(f"-s {tmp_path / 'job'}@7")
+    jobs.start("ccc111", "payments", str(tmp_path / "other"))
+    assert main(["checkpoints", "payments", "--retained"]) == 1
+    assert "'payments' means 2 jobs" in capsys.readouterr().err
 
 
 def test_checkpoints_of_nothing(jobs: Jobs, capsys: Out) -> None:

@@ -167,7 +167,8 @@ def test_savepoints_are_listed_and_disposed_of(
         (["diff", "/nowhere"], 2, "no program given"),
         (["diff", "/nowhere", "x.py"], 1, "/nowhere does not exist; expected a savepoint's directory"),
         (["inspect"], 2, "the following arguments are required: SAVEPOINT"),
-        (["list", "/nowhere"], 1, "/nowhere"),
+        (["list", "/nowhere"], 1, "/nowhere does not exist; expected a directory with savepoints"),
+        (["list", "/dev"], 1, "/dev has neither savepoints nor checkpoints; expected a directory with savepoints"),
     ],
 )
 def test_bad_words(words: list[str], code: int, message: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -222,6 +222,8 @@ def test_statistics_of_a_checkpoint(tmp_path: Path) -> None:
     assert first["epoch"] == 3 and first["status"] == "completed"
     assert first["delta_bytes"] == sum(part["delta_bytes"] for part in first["parts"]) > 0
     assert first["full_bytes"] == first["delta_bytes"], "nothing was there before"
+    last = job.coordinator.checkpoints.history[-1].as_dict()
+    assert last["full_bytes"] == sum(part["full_bytes"] for part in last["parts"]) > last["delta_bytes"]
     assert {(part["stage"], part["partition"]) for part in first["parts"]} == {(1, 0), (1, 1)}
     assert first["duration_ms"] > 0 and first["sync_ms"] > 0 and first["async_ms"] > 0
 
