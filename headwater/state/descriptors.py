@@ -9,7 +9,7 @@ from abc import ABC
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Self
 
-from headwater.common.errors import StateError
+from headwater.common.errors import StateError, TypeMismatchError
 from headwater.common.type_information import TypeInformation
 from headwater.common.typeinfo import Types
 from headwater.state.ttl_config import StateTtlConfig
@@ -26,6 +26,10 @@ class StateDescriptor(ABC):
     def __init__(self, name: str, type_info: TypeInformation | None = None) -> None:
         if not isinstance(name, str) or not name:
             raise StateError(f"a state's name must be a string that is not empty, found {name!r}")
+        if type_info is not None and not isinstance(type_info, TypeInformation):
+            raise TypeMismatchError(
+                f"state '{name}': a type must be a TypeInformation such as Types.STRING(), found {type_info!r}"
+            )
         self.name = name
         self.type_info = type_info
         self._ttl_config: StateTtlConfig | None = None
@@ -36,6 +40,12 @@ class StateDescriptor(ABC):
 
     def enable_time_to_live(self, ttl_config: StateTtlConfig) -> None:
         """Let the state expire as `ttl_config` says. A state that was stored without TTL cannot get it later."""
+        if not isinstance(ttl_config, StateTtlConfig):
+            hint = "; did you forget build()?" if isinstance(ttl_config, StateTtlConfig.Builder) else ""
+            raise TypeMismatchError(
+                f"state '{self.name}': enable_time_to_live() expects a StateTtlConfig such as "
+                f"StateTtlConfig.new_builder(Duration.of_hours(1)).build(), found {ttl_config!r}{hint}"
+            )
         self._ttl_config = ttl_config
 
     def get_ttl_config(self) -> StateTtlConfig | None:
@@ -123,9 +133,8 @@ class ReducingStateDescriptor(StateDescriptor):
     def __init__(self, name: str, reduce_function: Any, type_info: TypeInformation | None = None) -> None:
         super().__init__(name, type_info)
         if not callable(getattr(reduce_function, "reduce", None)) and not callable(reduce_function):
-            raise TypeError(
-                f"state '{name}' needs a ReduceFunction or a callable of two values, "
-                f"found a {type(reduce_function).__qualname__}"
+            raise TypeMismatchError(
+                f"state '{name}' needs a ReduceFunction or a callable of two values, found {reduce_function!r}"
             )
         self._reduce_function = reduce_function
 
@@ -143,7 +152,7 @@ class AggregatingStateDescriptor(StateDescriptor):
         missing = [method for method in _AGGREGATE_METHODS if not callable(getattr(agg_function, method, None))]
         if missing or isinstance(agg_function, type):
             lacks = "it is a class; pass an instance" if isinstance(agg_function, type) else f"it lacks {missing}"
-            raise TypeError(
+            raise TypeMismatchError(
                 f"state '{name}' needs an AggregateFunction, found {type(agg_function).__qualname__}: {lacks}"
             )
         self._agg_function = agg_function

@@ -70,7 +70,8 @@ class TtlPolicy:
         cleanup = config.get_cleanup_strategies()
         incremental = cleanup.get_incremental_cleanup_strategy()
         self._examined_per_change = 0 if incremental is None else incremental.get_cleanup_size()
-        if incremental is not None and cleanup.is_cleanup_in_background():
+        compacting = cleanup.get_rocksdb_compact_filter_cleanup_strategy()  # here another word for the background
+        if cleanup.is_cleanup_in_background() or compacting is not None:
             self._examined_per_change = max(_DEFAULT_EXAMINED_PER_CHANGE, self._examined_per_change)
 
     def expiry(self) -> int | None:

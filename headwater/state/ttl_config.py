@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from enum import Enum
+from typing import TypeVar
 
+from headwater.common.errors import ConfigurationError, TypeMismatchError
 from headwater.common.time import Duration, DurationLike, Time, to_millis
+
+E = TypeVar("E", bound=Enum)
 
 
 class StateTtlConfig:
@@ -74,7 +78,7 @@ class StateTtlConfig:
                 return self._run_cleanup_for_every_record
 
         class RocksdbCompactFilterCleanupStrategy(CleanupStrategy):
-            """Remove while RocksDB compacts. Without effect on heap state."""
+            """In Flink: remove while RocksDB compacts. Here: some keys are looked at for every one that changed."""
 
             def __init__(
                 self,
@@ -142,7 +146,7 @@ class StateTtlConfig:
             ] = {}
 
         def set_update_type(self, update_type: StateTtlConfig.UpdateType) -> StateTtlConfig.Builder:
-            self._update_type = update_type
+            self._update_type = _member("set_update_type", StateTtlConfig.UpdateType, update_type)
             return self
 
         def update_ttl_on_create_and_write(self) -> StateTtlConfig.Builder:
@@ -152,7 +156,7 @@ class StateTtlConfig:
             return self.set_update_type(StateTtlConfig.UpdateType.OnReadAndWrite)
 
         def set_state_visibility(self, state_visibility: StateTtlConfig.StateVisibility) -> StateTtlConfig.Builder:
-            self._state_visibility = state_visibility
+            self._state_visibility = _member("set_state_visibility", StateTtlConfig.StateVisibility, state_visibility)
             return self
 
         def return_expired_if_not_cleaned_up(self) -> StateTtlConfig.Builder:
@@ -164,7 +168,9 @@ class StateTtlConfig:
         def set_ttl_time_characteristic(
             self, ttl_time_characteristic: StateTtlConfig.TtlTimeCharacteristic
         ) -> StateTtlConfig.Builder:
-            self._ttl_time_characteristic = ttl_time_characteristic
+            self._ttl_time_characteristic = _member(
+                "set_ttl_time_characteristic", StateTtlConfig.TtlTimeCharacteristic, ttl_time_characteristic
+            )
             return self
 
         def use_processing_time(self) -> StateTtlConfig.Builder:
@@ -187,6 +193,10 @@ class StateTtlConfig:
 
             `run_cleanup_for_every_record` has no effect of its own: cleaning up is part of every epoch.
             """
+            if isinstance(cleanup_size, bool) or not isinstance(cleanup_size, int) or cleanup_size < 1:
+                raise ConfigurationError(
+                    f"cleanup_incrementally: cleanup_size is {cleanup_size!r}; expected a whole number of at least 1"
+                )
             kinds = StateTtlConfig.CleanupStrategies
             self._strategies[kinds.Strategies.INCREMENTAL_CLEANUP] = kinds.IncrementalCleanupStrategy(
                 cleanup_size, run_cleanup_for_every_record
@@ -198,7 +208,11 @@ class StateTtlConfig:
             query_time_after_num_entries: int,
             periodic_compaction_time: Duration = Duration.of_days(30),  # noqa: B008 - PyFlink's signature; immutable
         ) -> StateTtlConfig.Builder:
-            """Remove while RocksDB compacts. Without effect on heap state, as in Flink."""
+            """Remove expired entries although nobody asks for them, with `disable_cleanup_in_background` too.
+
+            They are looked for at the end of epochs, on any backend, not while RocksDB compacts: the numbers are kept,
+            and have no effect.
+            """
             kinds = StateTtlConfig.CleanupStrategies
             self._strategies[kinds.Strategies.ROCKSDB_COMPACTION_FILTER] = kinds.RocksdbCompactFilterCleanupStrategy(
                 query_time_after_num_entries, periodic_compaction_time
@@ -265,6 +279,14 @@ class StateTtlConfig:
             f"StateTtlConfig(ttl={self._ttl}, {self._update_type.name}, {self._state_visibility.name}, "
             f"{self._ttl_time_characteristic.name})"
         )
+
+
+def _member(method: str, kind: type[E], found: object) -> E:
+    """`found` if it is one of the enum `kind`."""
+    if not isinstance(found, kind):
+        choices = ", ".join(f"StateTtlConfig.{kind.__name__}.{member.name}" for member in kind)
+        raise TypeMismatchError(f"{method}() expects one of {choices}, found {found!r}")
+    return found
 
 
 def _checked(ttl: DurationLike) -> Time:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import datetime
+import re
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from headwater.common.errors import HeadwaterError, StateError
+from headwater.common.errors import HeadwaterError, StateError, TypeMismatchError
 from headwater.common.ids import MIN_WATERMARK
 from headwater.common.time import Duration, Time
 from headwater.state.descriptors import (
@@ -20,6 +21,7 @@ from headwater.state.descriptors import (
     ValueStateDescriptor,
 )
 from headwater.state.heap_backend import HeapKeyedStateBackend
+from headwater.state.ttl import TtlPolicy
 from headwater.state.ttl_config import StateTtlConfig
 
 
@@ -302,3 +304,42 @@ def test_settings_read_back_as_in_pyflink() -> None:
     assert config.get_state_visibility() is StateTtlConfig.StateVisibility.NeverReturnExpired
     assert config.get_ttl_time_characteristic() is StateTtlConfig.TtlTimeCharacteristic.ProcessingTime
     assert StateTtlConfig.TtlTimeCharacteristic.EVENT_TIME is StateTtlConfig.TtlTimeCharacteristic.EventTime
+
+
+def test_the_filter_of_rocksdb_removes_what_nobody_asks_for() -> None:
+    config = ttl(lambda b: b.disable_cleanup_in_background().cleanup_in_rocksdb_compact_filter(1000))
+    assert TtlPolicy(config, make_backend()).number_to_examine(1) > 0
+    assert TtlPolicy(ttl(lambda b: b.disable_cleanup_in_background()), make_backend()).number_to_examine(1) == 0
+
+
+@pytest.mark.parametrize(
+    ("build", "says"),
+    [
+        (lambda b: b.set_update_type("OnReadAndWrite"), "StateTtlConfig.UpdateType.OnReadAndWrite, found 'OnRead"),
+        (lambda b: b.set_state_visibility(1), "StateTtlConfig.StateVisibility.NeverReturnExpired, found 1"),
+        (lambda b: b.set_ttl_time_characteristic(None), "StateTtlConfig.TtlTimeCharacteristic.EventTime, found None"),
+        (lambda b: b.cleanup_incrementally(0, True), "cleanup_size is 0; expected a whole number of at least 1"),
+    ],
+)
+def test_bad_settings_are_refused_at_once(build: Any, says: str) -> None:
+    with pytest.raises(HeadwaterError, match=re.escape(says)):
+        ttl(build)
+
+
+@pytest.mark.parametrize("make", [lambda b: 5, lambda b: None, lambda b: b])
+def test_what_is_no_ttl_is_refused(make: Any) -> None:
+    with pytest.raises(TypeMismatchError, match=r"state 'x': enable_time_to_live\(\) expects a StateTtlConfig"):
+        ValueStateDescriptor("x").enable_time_to_live(make(StateTtlConfig.new_builder(Time.seconds(1))))
+
+
+@pytest.mark.parametrize(
+    ("make", "says"),
+    [
+        (lambda: ValueStateDescriptor("x", "long"), "state 'x': a type must be a TypeInformation"),  # type: ignore[arg-type]
+        (lambda: ReducingStateDescriptor("x", 5), "state 'x' needs a ReduceFunction"),
+        (lambda: AggregatingStateDescriptor("x", 5), "state 'x' needs an AggregateFunction"),
+    ],
+)
+def test_bad_descriptors_are_refused(make: Callable[[], Any], says: str) -> None:
+    with pytest.raises(TypeMismatchError, match=says):
+        make()
