@@ -52,8 +52,8 @@ def main() -> None:
     sizes = [after["delta_bytes"] / (after["epoch"] - before["epoch"]) for before, after in pairwise([first, *others])]
     full = first["delta_bytes"]
     report(
-        share=statistics.median(sizes) / full,
-        largest_share=max(sizes) / full,
+        percent=100 * statistics.median(sizes) / full,
+        largest_percent=100 * max(sizes) / full,
         full_mb=full / MEGABYTE,
         delta_mb=statistics.median(sizes) / MEGABYTE,
         keys=keys,
