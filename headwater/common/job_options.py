@@ -219,7 +219,8 @@ RESTART_STRATEGY = _choice(
     "restart-strategy.type",
     "fixed-delay",
     "What happens when an epoch fails for another reason than user code: try again after a fixed or a growing "
-    "delay, as long as failures are rare enough, or fail at once.",
+    "delay, as long as failures are rare enough, or fail at once. A slot that dies between two epochs fails none: it "
+    "is started again, with any of these.",
     "fixed-delay",
     "exponential-delay",
     "failure-rate",

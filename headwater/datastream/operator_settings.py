@@ -96,10 +96,11 @@ class OperatorSettings(ABC):
         node.chaining = strategy
 
 
-def positive(method: str, number: int) -> int:
-    """`number` if it is a whole number of at least 1."""
+def positive(method: str, number: int, argument: str = "") -> int:
+    """`number` if it is a whole number of at least 1; `argument` is its name where a method has several."""
     if not isinstance(number, int) or isinstance(number, bool) or number < 1:
-        raise TypeMismatchError(f"{method}() expects a whole number of at least 1, found {number!r}")
+        expected = f"{argument}, " if argument else ""
+        raise TypeMismatchError(f"{method}() expects {expected}a whole number of at least 1, found {number!r}")
     return number
 
 

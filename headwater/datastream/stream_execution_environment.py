@@ -162,7 +162,8 @@ class StreamExecutionEnvironment(PythonDependencies, NotYet):
 
     def enable_changelog_state_backend(self, enabled: bool) -> StreamExecutionEnvironment:
         """Accepted for PyFlink's sake; no effect."""
-        warn_no_effect("enable_changelog_state_backend", "every checkpoint is a log of what changed already")
+        if enabled:
+            warn_no_effect("enable_changelog_state_backend", "every checkpoint is a log of what changed already")
         return self
 
     def is_changelog_state_backend_enabled(self) -> bool:
@@ -301,7 +302,7 @@ class StreamExecutionEnvironment(PythonDependencies, NotYet):
         self, stream: DataStream, job_name: str | None, limit: int | None
     ) -> CloseableIterator | list[Any]:
         if limit is not None:
-            positive("execute_and_collect: limit", limit)
+            positive("execute_and_collect", limit, "limit")
         sink = CollectSink()
         collect = stream._add_sink(sink, "Collect", like_input=True)._transformation
         try:

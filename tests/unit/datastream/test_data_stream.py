@@ -206,7 +206,7 @@ def test_settings_return_the_stream(stream):
         (lambda s: s.map(str).set_parallelism(True), "at least 1, found True"),
         (lambda s: s.map(str).set_uid_hash("xyz"), "32 hexadecimal digits"),
         (lambda s: s.key_by(First()).sum(1.5), "sum() expects the index or the name of a field, found 1.5"),
-        (lambda s: s.execute_and_collect(limit=0), "at least 1, found 0"),
+        (lambda s: s.execute_and_collect(limit=0), "limit, a whole number of at least 1, found 0"),
     ],
 )
 def test_wrong_arguments(stream, call, words):
