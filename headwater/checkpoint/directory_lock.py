@@ -122,6 +122,24 @@ class DirectoryLock:
             self._descriptor = None
 
 
+def in_use(layout: CheckpointLayout) -> bool:
+    """Whether a job may be running in the directory. Without a doubt only for a local one; others have no locks.
+
+    Does not touch the lock itself: a job that starts at this moment must find it free.
+    """
+    if not layout.is_local:
+        return False
+    try:
+        descriptor = os.open(layout.lock, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        owner = _read_owner(descriptor)
+    finally:
+        os.close(descriptor)
+    return owner is not None and (owner.host != socket.gethostname() or alive(owner.pid))
+
+
 def _flock(descriptor: int) -> None:
     """Lock without waiting; but a child that a dead owner had just forked may hold the lock for a moment longer."""
     deadline = time.monotonic() + DEAD_OWNER_SECONDS

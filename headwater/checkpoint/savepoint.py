@@ -191,6 +191,11 @@ def open_savepoint(where: Where) -> Savepoint:
     return _opened(directory, layout, epoch, str(layout.manifest(epoch)), is_savepoint=False)
 
 
+def is_savepoint(where: Where) -> bool:
+    """Whether there is a savepoint in the directory `where`, or what is left of one."""
+    return CheckpointLayout(where).storage.size(MARKER) is not None
+
+
 def savepoint_info(where: Where) -> SavepointInfo:
     """What the `SAVEPOINT` file of the directory says. Raises CheckpointError if it is not a savepoint."""
     layout = CheckpointLayout(where)

@@ -107,6 +107,14 @@ class JobPlan:
                     return operator
         raise KeyError(operator_id)
 
+    def with_names(self, text: str) -> str:
+        """`text`, in which operators have their uids, as state knows them, with the names that the program shows."""
+        for stage in self.stages:
+            for operator in stage.operators:
+                if operator.name != operator.uid:
+                    text = text.replace(f"operator '{operator.uid}'", f"operator '{operator.name}' ({operator.uid})")
+        return text
+
     def stage_of(self, node_id: int) -> int:
         """The stage of an operator or source."""
         if any(source.id == node_id for source in self.sources):

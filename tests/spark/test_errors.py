@@ -132,8 +132,8 @@ def test_an_unpicklable_state_value_names_operator_and_state(run_job: JobRunner)
             yield value
 
     with pytest.raises(SerializationError) as raised:
-        run_job(lambda env: env.from_collection([1]).key_by(lambda v: v).process(Keeps()).uid("keeper"))
-    assert "the kept one" in str(raised.value) and "keeper" in str(raised.value)
+        run_job(lambda env: env.from_collection([1]).key_by(lambda v: v).process(Keeps()).name("keeper"))
+    assert str(raised.value).startswith("state 'the kept one' of operator 'keeper' (keyed-process-")
 
 
 @pytest.mark.parametrize("parallelism", [1, 2])

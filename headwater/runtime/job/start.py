@@ -8,6 +8,7 @@ from pathlib import Path
 
 from headwater.checkpoint.claimed_savepoint import finish_deletion
 from headwater.checkpoint.directory_lock import DirectoryLock
+from headwater.checkpoint.fork import Fork
 from headwater.checkpoint.job_identity import job_id_of
 from headwater.checkpoint.paths import CheckpointLayout
 from headwater.checkpoint.protocol import (
@@ -90,12 +91,18 @@ def prepare_start(plan: JobPlan, configuration: Configuration) -> JobStart:
         # First without taking over: a job that must not run here must not end the one that does.
         latest = store.latest()
         # A job with a checkpoint of its own has outlived the savepoint it began with: a claimed one is deleted then.
-        opened = _given(configuration) if latest is None else None
-        given = None if opened is None else _described(opened, configuration)
+        fork = Fork(where)
+        opened = _given(configuration, fork) if latest is None else None
+        given = None if opened is None else _described(opened, configuration, fork)
         _accepted(decide_start(latest, job, given))
         latest = store.take_over(plan.name)
-        if latest is not None and ClaimMode[configuration.get(RECOVERY_CLAIM_MODE)] is ClaimMode.CLAIM:
-            _finish_deletion(configuration)
+        if latest is not None:
+            fork.remove()
+            if ClaimMode[configuration.get(RECOVERY_CLAIM_MODE)] is ClaimMode.CLAIM:
+                _finish_deletion(configuration)
+        elif opened is not None:
+            opened = fork.of(opened)
+            given = _described(opened, configuration, fork)
         decision = _accepted(decide_start(latest, job, given))
         from_savepoint = isinstance(decision, Resume) and decision.savepoint is not None
         if opened is not None and from_savepoint:
@@ -128,9 +135,17 @@ def _directory(configuration: Configuration, job_id: str) -> tuple[StorageSpec |
     return StorageSpec(given, _pairs(configuration, STORAGE_OPTIONS), configuration.get(LOCAL_COPIES)), None
 
 
-def _given(configuration: Configuration) -> Savepoint | None:
+def _given(configuration: Configuration, fork: Fork) -> Savepoint | None:
     where = _recovery_path(configuration)
-    return None if where is None else open_savepoint(where)
+    if where is None:
+        return None
+    try:
+        return open_savepoint(where)
+    except CheckpointError:
+        copy = fork.left()
+        if copy is None:
+            raise
+        return copy
 
 
 def _finish_deletion(configuration: Configuration) -> None:
@@ -146,13 +161,14 @@ def _recovery_path(configuration: Configuration) -> str | StorageSpec | None:
     return StorageSpec(path, _pairs(configuration, STORAGE_OPTIONS)) if is_remote(path) else path
 
 
-def _described(savepoint: Savepoint, configuration: Configuration) -> GivenSavepoint:
+def _described(savepoint: Savepoint, configuration: Configuration, fork: Fork) -> GivenSavepoint:
+    copied = fork.holds(savepoint)
     return GivenSavepoint(
         path=savepoint.path,
         manifest=savepoint.manifest,
         is_savepoint=savepoint.is_savepoint,
         output_committed=savepoint.output_committed,
-        claim_mode=ClaimMode[configuration.get(RECOVERY_CLAIM_MODE)],
+        claim_mode=ClaimMode.CLAIM if copied else ClaimMode[configuration.get(RECOVERY_CLAIM_MODE)],
     )
 
 

@@ -22,7 +22,7 @@ import traceback
 from dataclasses import dataclass, replace
 
 from headwater.checkpoint.paths import CheckpointLayout
-from headwater.common.errors import HeadwaterError
+from headwater.common.errors import HeadwaterError, SerializationError, StateError
 from headwater.common.processes import alive
 from headwater.graph.plan import JobPlan
 from headwater.runtime import fault
@@ -182,7 +182,7 @@ class SlotServer:
             return
         except Exception as error:
             slot.abort()
-            send(sock, Message.FAILED, pickle.dumps(_failure(error)))
+            send(sock, Message.FAILED, pickle.dumps(_failure(error, slot.plan)))
             return
         send(sock, Message.ACK, pickle.dumps(ack))
         fault.reached("acked", begin.attempt.epoch, self._victims(begin))
@@ -225,7 +225,9 @@ class SlotServer:
         return {"slot": os.getpid(), "worker": begin.relay_pid, "driver": begin.driver_pid}
 
 
-def _failure(error: Exception) -> SlotFailure:
+def _failure(error: Exception, plan: JobPlan) -> SlotFailure:
+    if isinstance(error, (StateError, SerializationError)):
+        error.args = (plan.with_names(str(error)),)
     if isinstance(error, HeadwaterError):
         try:
             pickle.loads(pickle.dumps(error))

@@ -54,7 +54,7 @@ class Slot:
         layout: CheckpointLayout | None,
         background: Background = THREADS,
     ) -> None:
-        self._plan = plan
+        self.plan = plan
         self._job_id = job_id
         self._address = address
         self._layout = layout
@@ -254,7 +254,7 @@ class Slot:
     def _loaded(self, begin: BeginEpoch, repair: RestoreRepair) -> StageRunner | None:
         """A runner with the state of the last checkpoint; None: a file of it was damaged, and `repair` knows."""
         identity = RunnerIdentity(self._job_id, self._address.partition, begin.attempt.incarnation)
-        runner = self._runner = StageRunner(self._plan, self._address.stage, identity, self._forward)
+        runner = self._runner = StageRunner(self.plan, self._address.stage, identity, self._forward)
         try:
             self._load(runner, begin, repair)
             runner.open()
@@ -379,7 +379,7 @@ class Slot:
         return {
             "epoch": epoch,
             "kind": kind,
-            "key_groups": [0, self._plan.max_parallelism],
+            "key_groups": [0, self.plan.max_parallelism],
             "stage": self._address.stage,
             "partition": self._address.partition,
         }

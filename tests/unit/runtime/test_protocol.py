@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from headwater.graph.plan import JobPlan
 from headwater.runtime.slot import process
 from headwater.runtime.slot.client import connect
 from headwater.runtime.slot.launcher import local_host, socket_directory
@@ -262,5 +263,5 @@ def test_an_error_that_cannot_be_pickled_still_reaches_the_relay() -> None:
         def __reduce__(self) -> Any:
             raise TypeError("no")
 
-    failure = process._failure(Local("what happened"))
+    failure = process._failure(Local("what happened"), JobPlan("job", 128, (), ()))
     assert str(pickle.loads(pickle.dumps(failure)).error) == "what happened"
