@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import itertools
+import statistics
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -47,6 +50,18 @@ class Case:
 
 
 Lookup = Callable[[str, str, str], float]
+
+
+def paired(look: Lookup, case: str, first: str, second: str) -> float:
+    """`first` / `second` in each turn, the median of these. They ran one after the other, so a machine that is slower
+    for a while, as shared ones are, was slower for both."""
+    ratios = [look(case, first, "run 0") / look(case, second, "run 0")]
+    with contextlib.suppress(KeyError):
+        for turn in itertools.count(1):
+            ratios.append(look(case, first, f"run {turn}") / look(case, second, f"run {turn}"))
+    return statistics.median(ratios)
+
+
 """(case, contender, fact) -> value; raises KeyError if that was not measured."""
 
 

@@ -19,6 +19,7 @@ from benchmarks.case import (
     Contender,
     Lookup,
     Target,
+    paired,
 )
 from benchmarks.checkpoints.cases import checkpoint_cases, checkpoint_targets, rocksdb_contenders
 from benchmarks.harness.environments import BYTEWAX, FLINK
@@ -115,7 +116,7 @@ def targets(cores: int) -> tuple[Target, ...]:
         Target(
             "grep",
             "cost of exactly-once, grep",
-            lambda look: rate(look, "grep", HEADWATER_OFF) / rate(look, "grep", HEADWATER) - 1,
+            lambda look: paired(look, "grep", HEADWATER_OFF, HEADWATER) - 1,
             0.10,
             at_least=False,
             shown_as="{:.0%}",
@@ -253,14 +254,14 @@ def _grep() -> Case:
             Contender(
                 HEADWATER,
                 Program("benchmarks.grep.headwater_job", {**ours, "checkpointing": "true"}),
-                repeats=2,
+                repeats=5,
                 quick=(("records", 400_000),),
                 peer=False,
             ),
             Contender(
                 HEADWATER_OFF,
                 Program("benchmarks.grep.headwater_job", {**ours, "checkpointing": "false"}),
-                repeats=2,
+                repeats=5,
                 quick=(("records", 400_000),),
                 peer=False,
             ),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from benchmarks.case import HEADWATER, PARALLELISM, SPARK_NATIVE, Case, Contender, Lookup, Target
+from benchmarks.case import HEADWATER, PARALLELISM, SPARK_NATIVE, Case, Contender, Lookup, Target, paired
 from benchmarks.harness.environments import FLINK
 from benchmarks.harness.process import Program
 
@@ -18,7 +18,7 @@ HEADWATER_FEW_KEYS = f"headwater, {PYFLINK_KEYS:,} keys"
 
 def checkpoint_cases() -> tuple[Case, ...]:
     """In the order in which they run."""
-    store = {"records": 12_000_000, "keys": 1000, "parallelism": PARALLELISM, "epoch": "1 s"}
+    store = {"records": 30_000_000, "keys": 1000, "parallelism": PARALLELISM, "epoch": "1 s"}
     quick = (("records", 300_000),)
     module = "benchmarks.checkpoints.slow_store"
     return (
@@ -28,8 +28,8 @@ def checkpoint_cases() -> tuple[Case, ...]:
             "rate",
             "records/s",
             (
-                Contender(FAST, Program(module, {**store, "delay": 0.0}), repeats=2, quick=quick, peer=False),
-                Contender(SLOW, Program(module, {**store, "delay": 2.0}), repeats=2, quick=quick, peer=False),
+                Contender(FAST, Program(module, {**store, "delay": 0.0}), repeats=3, quick=quick, peer=False),
+                Contender(SLOW, Program(module, {**store, "delay": 2.0}), repeats=3, quick=quick, peer=False),
             ),
             (("records", "records"), ("seconds", "seconds"), ("commits", "checkpoints")),
         ),
@@ -117,7 +117,7 @@ def checkpoint_targets() -> tuple[Target, ...]:
         Target(
             "slow_store",
             "cost of a store that takes 2 s per write",
-            lambda look: rate(look, "slow_store", FAST) / rate(look, "slow_store", SLOW) - 1,
+            lambda look: paired(look, "slow_store", FAST, SLOW) - 1,
             0.15,
             at_least=False,
             shown_as="{:.0%}",

@@ -27,11 +27,10 @@ class Measurement:
 def run_case(case: Case, *, quick: bool, with_peers: bool) -> list[Measurement]:
     """Run all contenders of `case` in order and say on standard output what each gave."""
     print(f"\n{case.title}", flush=True)
+    contenders = [contender for contender in case.contenders if with_peers or not contender.peer]
     measurements = []
-    for contender in case.contenders:
-        if contender.peer and not with_peers:
-            continue
-        measurement = _measure(case, contender, quick)
+    for contender, outcomes in zip(contenders, _run_in_turn(contenders, quick), strict=True):
+        measurement = _measured(case, contender, outcomes)
         shown = f"{measurement.facts[case.metric]:,.1f} {case.unit}" if measurement.measured else "no result"
         note = f"   [{measurement.error}]" if measurement.error else ""
         print(f"  {contender.name:<36} {shown}{note}", flush=True)
@@ -39,20 +38,29 @@ def run_case(case: Case, *, quick: bool, with_peers: bool) -> list[Measurement]:
     return measurements
 
 
-def _measure(case: Case, contender: Contender, quick: bool) -> Measurement:
-    program = _sized(contender, quick)
-    program.environment.ensure()
-    outcomes: list[Outcome] = []
-    for _ in range(1 if quick else contender.repeats):
-        outcomes.append(run(program))
-        if not outcomes[-1].measured:
-            break
+def _run_in_turn(contenders: list[Contender], quick: bool) -> list[list[Outcome]]:
+    """The outcomes of each contender. First runs come first, then second ones: what a shared machine does to one of
+    them for minutes, it does to the others, too."""
+    outcomes: list[list[Outcome]] = [[] for _ in contenders]
+    for turn in range(1 if quick else max((contender.repeats for contender in contenders), default=0)):
+        for contender, mine in zip(contenders, outcomes, strict=True):
+            if turn >= contender.repeats or any(not outcome.measured for outcome in mine):
+                continue
+            program = _sized(contender, quick)
+            program.environment.ensure()
+            mine.append(run(program))
+    return outcomes
+
+
+def _measured(case: Case, contender: Contender, outcomes: list[Outcome]) -> Measurement:
     measured = sorted((outcome for outcome in outcomes if outcome.measured), key=lambda o: float(o.facts[case.metric]))
     errors = [outcome.error for outcome in outcomes if outcome.error]
+    runs = [float(outcome.facts[case.metric]) for outcome in outcomes if outcome.measured]
+    each = {f"run {turn}": value for turn, value in enumerate(runs)}
     return Measurement(
         contender.name,
-        measured[len(measured) // 2].facts if measured else {},
-        [float(outcome.facts[case.metric]) for outcome in outcomes if outcome.measured],
+        measured[len(measured) // 2].facts | each if measured else {},
+        runs,
         errors[0] if errors else None,
     )
 

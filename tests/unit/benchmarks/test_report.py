@@ -37,6 +37,16 @@ def test_a_missing_peer_makes_the_target_not_measured() -> None:
     assert {found["verdict"] for found in verdicts} == {"not measured"}
 
 
+def test_what_ran_in_turn_is_compared_in_pairs() -> None:
+    """The machine was half as fast in the second turn, for both."""
+    runs = {"on": [100.0, 50.0, 99.0], "off": [101.0, 50.0, 100.0]}
+
+    def look(_: str, contender: str, fact: str) -> float:
+        return dict(enumerate(runs[contender]))[int(fact.removeprefix("run "))]
+
+    assert case.paired(look, "grep", "off", "on") == pytest.approx(1.01, abs=0.001)
+
+
 def test_a_limit_from_above_is_met_from_below() -> None:
     results = {"memory": [measurement(case.HEADWATER, peak_mb=599.0)]}
     assert [found["verdict"] for found in judge(suite.targets(cores=2), results)] == ["pass"]
