@@ -26,9 +26,7 @@ BUCKET_MS = 15_000
 Reading = tuple[str, int, int]
 """(sensor, time_ms, value)"""
 
-# This module is imported by the driver, by Python workers and by slots. Full snapshots come often enough here that runs
-# of a few dozen epochs are killed while one is being written, and restore from some.
-full_snapshot.MAX_DELTAS = 6
+# This module is imported by the driver, by Python workers and by slots.
 sabotage.install()
 
 
@@ -40,6 +38,9 @@ class CountReadings(KeyedProcessFunction):
     """Numbers the readings of a sensor, and sums them up per bucket of event time."""
 
     def open(self, runtime_context: RuntimeContext) -> None:
+        # In the slot: full snapshots come often enough that runs of a few dozen epochs are killed while one is being
+        # written, and restore from some.
+        full_snapshot.MAX_DELTAS = 6
         self.count = runtime_context.get_state(ValueStateDescriptor("count"))
         self.buckets = runtime_context.get_map_state(MapStateDescriptor("buckets"))
 
@@ -64,6 +65,7 @@ class NumberLines(KeyedProcessFunction):
     """Hands on what comes, and numbers it by group: the second stage has state, too."""
 
     def open(self, runtime_context: RuntimeContext) -> None:
+        full_snapshot.MAX_DELTAS = 6
         self.count = runtime_context.get_state(ValueStateDescriptor("count"))
 
     def process_element(self, value: Any, ctx: KeyedProcessFunction.Context) -> Any:

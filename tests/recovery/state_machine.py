@@ -21,8 +21,6 @@ MACHINES = 20_000
 STATES = ("off", "starting", "running", "draining", "stopped")
 """Each leads to the next only, and the last to the first."""
 
-full_snapshot.MAX_DELTAS = 10
-
 
 def event(index: int) -> tuple[int, str]:
     """Event `index`: the machines take turns, each goes through the states from one of its own."""
@@ -34,6 +32,7 @@ class CheckTransitions(KeyedProcessFunction):
     """One line per event: the machine, how many events it has seen, and whether this one was legal."""
 
     def open(self, runtime_context: RuntimeContext) -> None:
+        full_snapshot.MAX_DELTAS = 10  # in the slot: full snapshots are written while things die
         self.seen = runtime_context.get_state(ValueStateDescriptor("seen"))
 
     def process_element(self, value: tuple[int, str], ctx: KeyedProcessFunction.Context) -> Any:
