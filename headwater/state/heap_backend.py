@@ -12,7 +12,7 @@ from headwater.state.heap_map import HeapMapState
 from headwater.state.heap_panes import HeapElementPanes, HeapFoldedPanes
 from headwater.state.heap_store import ABSENT, HeapStore, KeyScope
 from headwater.state.heap_value import HeapValueState
-from headwater.state.key_groups import by_key_group
+from headwater.state.key_groups import by_key_group, pairs_by_key_group
 from headwater.state.layout import StateLayout
 from headwater.state.migration import Convert
 from headwater.state.panes import ElementPanes, FoldedPanes
@@ -116,13 +116,7 @@ class HeapKeyedStateBackend(StoreBackend[HeapStore]):
 
     def _by_key_group(self, keys: Iterable[Any], layout: StateLayout) -> dict[int, list[Any]]:
         """{key group: keys}, in the order of the groups. Only here is a key group computed: never per record."""
-        if not layout.namespaced:
-            return by_key_group(keys, self.max_parallelism)
-        pairs_of_key: dict[Any, list[Any]] = {}
-        for pair in keys:
-            pairs_of_key.setdefault(pair[0], []).append(pair)
-        groups = by_key_group(pairs_of_key, self.max_parallelism)
-        return {group: [pair for key in members for pair in pairs_of_key[key]] for group, members in groups.items()}
+        return (pairs_by_key_group if layout.namespaced else by_key_group)(keys, self.max_parallelism)
 
     # --- all keys
 

@@ -20,6 +20,7 @@ __all__ = [
     "by_key_group",
     "key_group",
     "key_group_range",
+    "pairs_by_key_group",
     "partition_of_key_group",
     "stable_hash",
 ]
@@ -65,6 +66,15 @@ def by_key_group(keys: Iterable[Any], max_parallelism: int) -> dict[int, list[An
         else:
             groups[group] = [key]
     return dict(sorted(groups.items()))
+
+
+def pairs_by_key_group(pairs: Iterable[Any], max_parallelism: int) -> dict[int, list[Any]]:
+    """The same for (key, namespace) pairs, of which a key may have many: each key is hashed once."""
+    pairs_of_key: dict[Any, list[Any]] = {}
+    for pair in pairs:
+        pairs_of_key.setdefault(pair[0], []).append(pair)
+    groups = by_key_group(pairs_of_key, max_parallelism)
+    return {group: [pair for key in members for pair in pairs_of_key[key]] for group, members in groups.items()}
 
 
 class KeyRouter(dict[Any, int]):

@@ -16,7 +16,7 @@ from typing import Any, Protocol, TypeVar
 from xxhash import xxh32_intdigest
 
 from headwater.state.heap_store import Absent, Keep, KeyScope
-from headwater.state.key_groups import by_key_group, key_group
+from headwater.state.key_groups import by_key_group, key_group, pairs_by_key_group
 from headwater.state.rocksdb_database import BODY, HEAD, PREFIX_LENGTH, Changes, Database, prefix
 from headwater.state.rocksdb_keys import INT, MAX_INT, MIN_INT, STR, decode_key, encode_key, pack_int, pack_length
 from headwater.state.rocksdb_options import RocksDBMemory
@@ -108,13 +108,7 @@ class RocksStore(ABC):
 
     def by_key_group(self, keys: Iterable[Any]) -> dict[int, list[Any]]:
         """{key group: keys}, in the order of the groups."""
-        if not self._namespaced:
-            return by_key_group(keys, self._max_parallelism)
-        pairs_of_key: dict[Any, list[Any]] = {}
-        for pair in keys:
-            pairs_of_key.setdefault(pair[0], []).append(pair)
-        groups = by_key_group(pairs_of_key, self._max_parallelism)
-        return {group: [pair for key in members for pair in pairs_of_key[key]] for group, members in groups.items()}
+        return (pairs_by_key_group if self._namespaced else by_key_group)(keys, self._max_parallelism)
 
     def _encode(self, key: Any) -> tuple[bytes, bool]:
         """The bytes of a key behind the prefix, and whether they say all about it."""

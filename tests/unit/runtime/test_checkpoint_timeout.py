@@ -2,28 +2,17 @@
 
 from __future__ import annotations
 
-import threading
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from headwater.runtime.engine import EpochHeader
-from headwater.runtime.slot import slot as slot_module
-from tests.unit.runtime.test_checkpoints import SpanningJob
+from tests.unit.runtime.test_checkpoints import SpanningJob, hold_snapshots_back
 from tests.unit.runtime.test_coordinator import expected
 
 
 def test_a_checkpoint_that_takes_too_long_has_failed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    gate = threading.Event()
-    write = slot_module.write_snapshot
-
-    def slow(*args: Any, **kwargs: Any) -> Any:
-        assert gate.wait(10)
-        return write(*args, **kwargs)
-
-    monkeypatch.setattr(slot_module, "write_snapshot", slow)
-    monkeypatch.setattr(slot_module, "GRACE_SECONDS", 0.001)
+    gate = hold_snapshots_back(monkeypatch)
     job = SpanningJob(tmp_path, {1, 2, 3, 4, 5, 6}, timeout_ms=1, tolerable_failures=10)
     job.start()
     checkpoints = job.coordinator.checkpoints

@@ -148,7 +148,8 @@ def test_epochs_go_on_while_a_manifest_is_on_its_way(
     assert [stats.status for stats in job.coordinator.checkpoints.history].count("completed") >= 2
 
 
-def test_a_part_on_its_way_does_not_stop_the_epochs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def hold_snapshots_back(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
+    """Snapshots are written when the event is set that is returned, and nobody waits for them."""
     gate = threading.Event()
     write = slot_module.write_snapshot
 
@@ -158,6 +159,11 @@ def test_a_part_on_its_way_does_not_stop_the_epochs(tmp_path: Path, monkeypatch:
 
     monkeypatch.setattr(slot_module, "write_snapshot", slow)
     monkeypatch.setattr(slot_module, "GRACE_SECONDS", 0.001)
+    return gate
+
+
+def test_a_part_on_its_way_does_not_stop_the_epochs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    gate = hold_snapshots_back(monkeypatch)
     job = SpanningJob(tmp_path, {2, 3, 4, 5, 6})
     job.start()
     seen: list[int] = []
