@@ -48,7 +48,7 @@ FITS: list[tuple[TypeInformation, Any]] = [
     (LocalTimeTypeInfo(LocalTimeTypeInfo.TimeType.LOCAL_DATE), DATE),
     (LocalTimeTypeInfo(LocalTimeTypeInfo.TimeType.LOCAL_TIME), CLOCK),
     (LocalTimeTypeInfo(LocalTimeTypeInfo.TimeType.LOCAL_DATE_TIME), MOMENT),
-    (T.PICKLED_BYTE_ARRAY(), object()),
+    (T.PICKLED_BYTE_ARRAY(), Ellipsis),
     (T.PICKLED_BYTE_ARRAY(), None),
     (T.TUPLE([T.STRING(), T.INT()]), ("a", 1)),
     (T.ROW([T.STRING(), T.INT()]), Row(f0="a", f1=None)),

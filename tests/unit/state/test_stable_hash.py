@@ -78,7 +78,7 @@ EQUAL_KEYS: list[tuple[Any, ...]] = [
 ]
 
 
-@pytest.mark.parametrize("keys", EQUAL_KEYS, ids=repr)
+@pytest.mark.parametrize("keys", EQUAL_KEYS, ids=lambda keys: type(keys[0]).__name__)
 def test_equal_keys_hash_alike(keys: tuple[Any, ...]) -> None:
     assert all(key == keys[0] for key in keys)
     assert {stable_hash(key) for key in keys} == {stable_hash(keys[0])}
