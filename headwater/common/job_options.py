@@ -359,7 +359,9 @@ MAX_TIMESTAMP_AHEAD = _duration(
     365 * 86_400_000,
     "How far ahead of processing time a timestamp may be before it counts as bad.",
 )
-TYPE_CHECK = _boolean("headwater.type-check", True, "Whether records are checked against the types declared for them.")
+TYPE_CHECK = _boolean(
+    "headwater.type-check", True, "Whether records, keys and state are checked against the types declared for them."
+)
 STATE_DIRECTORY = _text(
     "headwater.state.dir",
     None,

@@ -44,8 +44,10 @@ Checker: TypeAlias = Callable[[Any], Any]
 BatchChecker: TypeAlias = Callable[[list[Any]], list[Any]]
 
 
-def compile_checker(type_info: TypeInformation) -> Checker:
+def compile_checker(type_info: TypeInformation, what: str = "record") -> Checker:
     """A function that returns its argument, converted where the type asks for it, or raises TypeMismatchError.
+
+    `what` is how the error calls the argument.
 
     Conversions: tuple, list, dict and plain objects to a ROW; list and Row to a TUPLE; tuples and arrays to a LIST;
     int to DOUBLE, FLOAT and BIG_DEC; NumPy scalars to Python's. Arguments are never changed in place.
@@ -56,7 +58,7 @@ def compile_checker(type_info: TypeInformation) -> Checker:
         try:
             return check(value)
         except _Mismatch as mismatch:
-            raise mismatch.as_error(value) from None
+            raise mismatch.as_error(value, what) from None
 
     return check_value
 
@@ -92,10 +94,10 @@ class _Mismatch(Exception):
         self.path.insert(0, where)
         return self
 
-    def as_error(self, record: Any) -> TypeMismatchError:
+    def as_error(self, value: Any, what: str) -> TypeMismatchError:
         if not self.path:
             return TypeMismatchError(self.detail)
-        return TypeMismatchError(f"{', '.join(self.path)}: {self.detail}, in record {short_repr(record)}")
+        return TypeMismatchError(f"{', '.join(self.path)}: {self.detail}, in {what} {short_repr(value)}")
 
 
 def _accept_any(value: Any) -> Any:

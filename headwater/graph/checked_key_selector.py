@@ -18,7 +18,7 @@ class CheckedKeySelector:
     def __init__(self, key_of: Callable[[Any], Any], key_type: TypeInformation) -> None:
         self._key_of = key_of
         self._key_type = key_type
-        self._check = compile_checker(key_type)
+        self._check = compile_checker(key_type, "key")
 
     def __call__(self, value: Any) -> Any:
         key = self._key_of(value)

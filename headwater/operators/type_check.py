@@ -1,4 +1,4 @@
-"""Checks records against the type that the program declared for them."""
+"""Checks records, and what functions store, against the types that the program declared for them."""
 
 from __future__ import annotations
 
@@ -34,3 +34,13 @@ class TypeCheckOperator(Operator):
                 f"{self.type_info!r}: {error}"
             ) from None
         self.output.emit(checked, timestamps)
+
+
+def check_state_types(context: OperatorContext) -> None:
+    """At the end of an epoch: stop the job if a function stored what does not fit the type its descriptor declares."""
+    for backend in (context.keyed_backend, context.operator_backend):
+        if backend is not None:
+            try:
+                backend.check_types()
+            except TypeMismatchError as error:
+                raise TypeMismatchError(f"operator '{context.name}', epoch {context.epoch}: {error}") from None

@@ -17,6 +17,7 @@ from headwater.common.ids import MAX_WATERMARK, MIN_WATERMARK
 from headwater.graph.plan import InputSpec, JobPlan, OperatorSpec
 from headwater.metrics import Measured
 from headwater.operators.base import Operator, OperatorContext
+from headwater.operators.type_check import check_state_types
 from headwater.runtime.edges import EdgeWriter, Emit
 from headwater.state.backends import HEAP, backend_kind, make_keyed_backend
 from headwater.state.key_groups import key_group_range
@@ -438,6 +439,9 @@ class StageRunner:
             due = operator.next_processing_timer()
             if due is not None:
                 timers.append(due)
+        if self._plan.settings.get("headwater.type-check", True):
+            for gate in self._gates.values():
+                check_state_types(gate.operator.context)
         for gate in self._gates.values():
             committables = gate.operator.prepare_commit()
             if committables:

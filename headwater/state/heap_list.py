@@ -143,6 +143,16 @@ class HeapListState(HeapStore, ListState[Any]):
             added.append(elements[base:] if base else elements)
         return present, bases, added, deleted
 
+    def written(self, keys: list[Any]) -> tuple[list[Any], ...]:
+        owners: list[Any] = []
+        elements: list[Any] = []
+        for key in keys:
+            before = self.undo[key]
+            added = self.table.get(key, [])[before if before.__class__ is int else 0 :]
+            owners += [key] * len(added)
+            elements += added
+        return owners, elements
+
     def full_entries(self, keys: Iterable[Any], keep: Keep | None) -> tuple[Any, ...]:
         present: list[Any] = []
         lists: list[list[Any]] = []

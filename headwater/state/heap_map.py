@@ -175,6 +175,18 @@ class HeapMapState(HeapStore, MapState[Any, Any]):
                 removed_keys.append([key for key, old in change.items() if old is not ABSENT and key not in entries])
         return replaced, maps, changed, changed_keys, changed_values, removed_keys, deleted
 
+    def written(self, keys: list[Any]) -> tuple[list[Any], ...]:
+        owners: list[Any] = []
+        map_keys: list[Any] = []
+        values: list[Any] = []
+        for owner in keys:
+            log, entries = self.undo[owner], self.table.get(owner, _EMPTY)
+            changed = [key for key in log if key in entries] if log.__class__ is dict else list(entries)
+            owners += [owner] * len(changed)
+            map_keys += changed
+            values += [entries[key] for key in changed]
+        return owners, map_keys, values
+
     def full_entries(self, keys: Iterable[Any], keep: Keep | None) -> tuple[Any, ...]:
         owners: list[Any] = []
         maps: list[dict[Any, Any]] = []

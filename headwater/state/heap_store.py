@@ -83,6 +83,10 @@ class HeapStore(ABC):
         """The keys that `log` is about."""
         return log
 
+    def keys_written(self) -> Collection[Any]:
+        """The keys that the epoch under way has changed so far."""
+        return self.undo
+
     def commit(self, *, cut: bool = False) -> None:
         """What the epoch changed is final. With `cut` a checkpoint is in flight that ends with this epoch."""
         changes = self.changes()

@@ -79,6 +79,11 @@ class HeapValueState(HeapStore, ValueState[Any]):
                 deleted.append(key)
         return present, [table[key] for key in present], deleted
 
+    def written(self, keys: list[Any]) -> tuple[list[Any], ...]:
+        table = self.table
+        present = [key for key in keys if key in table]
+        return present, [table[key] for key in present]
+
     def full_entries(self, keys: Iterable[Any], keep: Keep | None) -> tuple[Any, ...]:
         table = self.table
         present = list(keys) if keep is None else [key for key in keys if keep(table[key])]

@@ -106,6 +106,10 @@ class KeyedStateBackend(ABC):
         """An epoch begins. What was changed since the last commit, outside any epoch, belongs to it."""
 
     @abstractmethod
+    def check_types(self) -> None:
+        """`TypeMismatchError` if the epoch wrote what does not fit the type declared for it. Before it is committed."""
+
+    @abstractmethod
     def commit_epoch(self, *, cut: bool = False) -> None:
         """What the epoch changed is final, unless the whole job goes back to a checkpoint.
 

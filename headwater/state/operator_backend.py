@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple, cast
 
-from headwater.common.errors import StateError
+from headwater.common.errors import StateError, TypeMismatchError
 from headwater.state import payload as codec
 from headwater.state.api import BroadcastState, ListState, ReadOnlyBroadcastState
 from headwater.state.descriptors import ListStateDescriptor, MapStateDescriptor, StateDescriptor
@@ -16,6 +16,7 @@ from headwater.state.heap_store import ABSENT
 from headwater.state.layout import StateLayout
 from headwater.state.section import BROADCAST, NO_KEY_GROUP, OPERATOR, Section
 from headwater.state.stored_form import StoredForm
+from headwater.state.type_check import StateTypeCheck
 
 _LAYOUTS = {OPERATOR: StateLayout("list", False, False), BROADCAST: StateLayout("map", False, False)}
 _STORED_KINDS = {OPERATOR: "operator-list", BROADCAST: "operator-broadcast"}
@@ -53,6 +54,9 @@ class OperatorStateBackend:
         self._scope = _SingleScope()
         self._stores: dict[str, _Held] = {}
         self._asked_for: set[str] = set()
+        self._checks: dict[str, StateTypeCheck] = {}
+        self._misfit: TypeMismatchError | None = None
+        """What is wrong with what `open` stored."""
         self._opened_dirty = False
         """Something changed outside epochs since the last checkpoint: going back to it takes new functions."""
 
@@ -77,10 +81,22 @@ class OperatorStateBackend:
 
     def begin_epoch(self) -> None:
         """An epoch begins. What was changed since the last commit stays changed, and is part of the next delta."""
-        for _, store, _ in self._stores.values():
-            if store.undo:
-                store.commit()
-                self._opened_dirty = True
+        if any(held.store.undo for held in self._stores.values()):
+            self._opened_dirty = True
+            try:
+                self.check_types()
+            except TypeMismatchError as error:
+                self._misfit = error
+            for _, store, _ in self._stores.values():
+                if store.undo:
+                    store.commit()
+
+    def check_types(self) -> None:
+        """`TypeMismatchError` if what the epoch, or `open`, wrote does not fit the type declared for it."""
+        if self._misfit is not None:
+            raise self._misfit
+        for name, check in self._checks.items():
+            check.check(self._stores[name].store)
 
     def commit_epoch(self, *, cut: bool = False) -> None:
         """What the epoch changed is final; with `cut` it ends a checkpoint that is now in flight."""
@@ -180,6 +196,9 @@ class OperatorStateBackend:
             if convert is not None:
                 convert_store(held.store, convert)
             self._asked_for.add(descriptor.name)
+            check = StateTypeCheck.of(descriptor, keyed=False)
+            if check is not None:
+                self._checks[descriptor.name] = check
         return held.store
 
     def _held(self, name: str, kind: str) -> _Held:

@@ -151,6 +151,16 @@ class RocksListState(RocksStore, ListState[Any]):
                 deleted.append(key)
         return present, bases, added, deleted
 
+    def written(self, keys: list[Any]) -> tuple[list[Any], ...]:
+        owners: list[Any] = []
+        elements: list[Any] = []
+        for key in keys:
+            cell = self.cache[key]
+            added = cell.elements[max(self.changed[key] - cell.offset, 0) :]
+            owners += [key] * len(added)
+            elements += added
+        return owners, elements
+
     def full_entries(self, group: int, keep: Keep | None) -> Iterator[tuple[Any, ...]]:
         for rows in in_pieces(self._rows(group, keep), lambda row: row[2]):
             yield [row[0] for row in rows], [0] * len(rows), [row[1] for row in rows], []

@@ -299,6 +299,18 @@ class RocksMapState(RocksStore, MapState[Any, Any]):
     def _live(self, owner: Any) -> dict[Any, Any]:
         return {key: value for key, value in self._complete(owner).values.items() if value is not ABSENT}
 
+    def written(self, keys: list[Any]) -> tuple[list[Any], ...]:
+        owners: list[Any] = []
+        map_keys: list[Any] = []
+        values: list[Any] = []
+        for owner in keys:
+            known = self.cache[owner].values
+            changed = [key for key in self.changed[owner].keys if known[key] is not ABSENT]
+            owners += [owner] * len(changed)
+            map_keys += changed
+            values += [known[key] for key in changed]
+        return owners, map_keys, values
+
     def full_entries(self, group: int, keep: Keep | None) -> Iterator[tuple[Any, ...]]:
         for rows in in_pieces(self._maps(group), lambda row: row[2]):
             owners: list[Any] = []

@@ -175,6 +175,10 @@ class RocksStore(ABC):
         """All changes since the last checkpoint, those of the epoch under way included."""
         return self._merge(self._since, self.changed) if self._since else self.changed
 
+    def keys_written(self) -> Collection[Any]:
+        """The keys that the epoch under way has changed so far."""
+        return self.changed
+
     @abstractmethod
     def collect(self) -> Changes:
         """What the epoch changed, as bytes. If it raises, the epoch can only be rolled back."""

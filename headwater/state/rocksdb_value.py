@@ -160,6 +160,11 @@ class RocksValueState(RocksStore, ValueState[Any]):
                 deleted.append(key)
         return present, values, deleted
 
+    def written(self, keys: list[Any]) -> tuple[list[Any], ...]:
+        cache = self.cache
+        present = [key for key in keys if cache[key] is not None]
+        return present, [cache[key] for key in present]
+
     def full_entries(self, group: int, keep: Keep | None) -> Iterator[tuple[Any, ...]]:
         for rows in in_pieces(self._rows(group), lambda row: row[2]):
             kept = rows if keep is None else [row for row in rows if keep(row[1])]

@@ -6,7 +6,7 @@ import threading
 from abc import abstractmethod
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar, cast
 
 from headwater.common.errors import StateError
 from headwater.state import payload as codec
@@ -20,6 +20,7 @@ from headwater.state.migration import Convert, refuse_changed_keys
 from headwater.state.section import EVENT_TIMERS, KEYED, PROCESSING_TIMERS, Section
 from headwater.state.stored_form import StoredForm
 from headwater.state.ttl import TtlPolicy, TtlState, expiring
+from headwater.state.type_check import StateTypeCheck, WrittenStore
 
 
 class Store(Protocol):
@@ -49,6 +50,7 @@ class Registered(Generic[S]):
     descriptor: StateDescriptor | None = None
     policy: TtlPolicy | None = None
     expiring: TtlState | None = None
+    type_check: StateTypeCheck | None = None
     to_examine: Iterator[Any] = field(default_factory=lambda: iter(()))
     """Keys that the current round of clean-up has not looked at yet, where the backend keeps them."""
 
@@ -133,6 +135,7 @@ class StoreBackend(KeyedStateBackend, Generic[S]):
         elif isinstance(descriptor, AggregatingStateDescriptor):
             state = FoldingAggregatingState(state, descriptor.get_agg_function())
         registered.descriptor = descriptor
+        registered.type_check = StateTypeCheck.of(descriptor, keyed=True)
         registered.state = state
         return state
 
@@ -203,6 +206,11 @@ class StoreBackend(KeyedStateBackend, Generic[S]):
         if self._in_epoch:
             raise StateError(f"operator '{self.uid}': an epoch begins before the last one was committed or rolled back")
         self._in_epoch = True
+
+    def check_types(self) -> None:
+        for registered in self._states.values():
+            if registered.type_check is not None:
+                registered.type_check.check(cast(WrittenStore, registered.store))
 
     def checkpoint_completed(self) -> None:
         for registered in self._states.values():

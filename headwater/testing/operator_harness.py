@@ -11,6 +11,7 @@ from headwater.common.errors import InvalidKeyError, PlanError, short_repr
 from headwater.common.ids import MAX_WATERMARK, MIN_WATERMARK
 from headwater.common.output_tag import OutputTag
 from headwater.operators.base import Operator, OperatorContext
+from headwater.operators.type_check import check_state_types
 from headwater.operators.user_function import KeyedOperator
 from headwater.state.heap_backend import HeapKeyedStateBackend
 from headwater.state.key_groups import key_group, key_group_range
@@ -113,6 +114,7 @@ class OperatorHarness:
         """End the epoch and begin the next one."""
         self.open()
         self.operator.process_time(self.clock.now_ms)
+        check_state_types(self.context)
         committables = tuple(self.operator.prepare_commit())
         sections = [*self._operator_backend.full_sections()]
         if self._keyed_backend is not None:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from headwater.common.errors import TypeMismatchError
 from headwater.common.typeinfo import Types
 from headwater.common.types import Row
+from headwater.datastream import KeyedProcessFunction, RuntimeContext
 from headwater.operators.type_check import TypeCheckOperator
+from headwater.state.descriptors import ValueStateDescriptor
 from headwater.testing import OneInputOperatorHarness
 
 SALE = Types.ROW_NAMED(["shop", "amount"], [Types.STRING(), Types.DOUBLE()])
@@ -34,3 +38,23 @@ def test_a_mismatch_names_operator_field_expected_and_found() -> None:
     text = str(caught.value)
     for part in ("'parse'", "epoch 1", "amount", "DOUBLE", "'abc'"):
         assert part in text, text
+
+
+class Remember(KeyedProcessFunction):
+    def open(self, runtime_context: RuntimeContext) -> None:
+        self.last = runtime_context.get_state(ValueStateDescriptor("last", Types.LONG()))
+
+    def process_element(self, value: Any, ctx: KeyedProcessFunction.Context) -> None:
+        self.last.update(value)
+
+
+def test_what_a_function_stores_is_checked_at_the_end_of_the_epoch() -> None:
+    harness = OneInputOperatorHarness(Remember(), key_selector=lambda value: str(value))
+    harness.process_element(1)
+    harness.snapshot()
+    harness.process_element("two")
+    with pytest.raises(TypeMismatchError) as caught:
+        harness.snapshot()
+    text = str(caught.value)
+    assert text.startswith(f"operator '{harness.context.name}', epoch 2: state 'last' of key 'two' "), text
+    assert "expected LONG, found str 'two'" in text

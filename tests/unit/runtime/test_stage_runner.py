@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from headwater.common import WatermarkStrategy
-from headwater.common.errors import UserCodeError
+from headwater.common.errors import TypeMismatchError, UserCodeError
 from headwater.common.ids import MAX_WATERMARK, MIN_WATERMARK
+from headwater.common.typeinfo import Types
 from headwater.datastream import (
     DataStream,
     KeyedProcessFunction,
@@ -271,3 +272,28 @@ def test_nothing_before_the_first_watermark() -> None:
     outcome = runner.finish_epoch(NOW_MS)
     assert outcome.watermarks == {"head:count": MIN_WATERMARK, "out:count": MIN_WATERMARK}
     assert outcome.next_timer_ms is None
+
+
+class Remembering(KeyedProcessFunction):
+    def open(self, runtime_context: RuntimeContext) -> None:
+        self.last = runtime_context.get_state(ValueStateDescriptor("last", Types.STRING()))
+
+    def process_element(self, value: Any, ctx: KeyedProcessFunction.Context) -> Any:
+        self.last.update(value)
+        yield value
+
+
+def test_state_is_checked_against_its_declared_type_unless_that_is_off() -> None:
+    def build(env: StreamExecutionEnvironment) -> DataStream:
+        return env.from_collection([1]).key_by(lambda value: value).process(Remembering()).name("remember")
+
+    for checked in (True, False):
+        plan = plan_of(build, **{"headwater.type-check": checked})
+        runner, _ = runner_of(plan, 1)
+        runner.begin_epoch(4, "attempt", NOW_MS, {})
+        runner.batch(edge_id(head_of(plan), 0), [7], None)
+        if checked:
+            with pytest.raises(TypeMismatchError, match=r"operator 'remember', epoch 4: state 'last' of key 7 "):
+                runner.finish_epoch(NOW_MS)
+        else:
+            assert runner.finish_epoch(NOW_MS).state_entries == 1
