@@ -2,33 +2,96 @@
 
 from __future__ import annotations
 
+import os
 import re
+import sys
+from collections.abc import Iterator
 from importlib import metadata
 from pathlib import Path
 
+from packaging.requirements import InvalidRequirement, Requirement
+
 from headwater.common.errors import ConfigurationError
 
-_NAME = re.compile(r"^\s*([A-Za-z0-9][A-Za-z0-9._-]*)")
+_COMMENT = re.compile(r"(^|\s)#.*$")
+_INCLUDED = re.compile(r"^(?:-r\s*|--requirement[\s=]\s*)(\S+)$")
+_PIP_OPTIONS = re.compile(r"\s--?[a-z][a-z-]*[= ].*$")
+"""What may follow a requirement on its line, such as --hash."""
+_PATH = re.compile(r"^[^\s;@]*[/\\]|\.(whl|zip|tar\.gz)$")
 
 
 def check_requirements(file: str) -> None:
-    """Raise if a package that the requirements file names is not installed in this Python."""
-    try:
-        lines = Path(file).read_text().splitlines()
-    except OSError as error:
-        raise ConfigurationError(f"requirements file {file} cannot be read: {error.strerror}") from error
-    names = [match[1] for line in lines if (match := _NAME.match(line.split("#")[0]))]
-    missing = [name for name in names if not _installed(name)]
-    if missing:
+    """Raise if a package that the requirements file names is not installed in this Python, or of another version.
+
+    Markers are obeyed and files that it includes are read. Paths and addresses without a name say nothing that could be
+    checked; neither do pip's own options.
+    """
+    missing: list[str] = []
+    others: list[str] = []
+    for requirement in dict.fromkeys(_requirements(Path(file), ())):
+        version = _installed_version(requirement.name)
+        if version is None:
+            missing.append(_text(requirement))
+        elif not requirement.specifier.contains(version, prereleases=True):
+            others.append(f"{requirement.name} is {version}, expected {requirement.specifier}")
+    if missing or others:
+        found = [f"not installed: {', '.join(missing)}"] if missing else []
+        found += [f"of another version: {'; '.join(others)}"] if others else []
         raise ConfigurationError(
-            f"requirements file {file} names packages that are not installed: {', '.join(missing)}; run "
+            f"requirements file {file} is not fulfilled by {sys.executable}: {'; '.join(found)}; run "
             f"'pip install -r {file}' in the Python of the driver and of the executors"
         )
 
 
-def _installed(name: str) -> bool:
+def _requirements(file: Path, including: tuple[Path, ...]) -> Iterator[Requirement]:
+    """Those that count on this machine."""
+    for number, line in _lines(file, including):
+        included = _INCLUDED.match(line)
+        if included is not None:
+            inner = Path(os.path.normpath(file.parent / included[1]))
+            if inner not in (*including, file):
+                yield from _requirements(inner, (*including, file))
+            continue
+        if line.startswith("-") or _PATH.search(line.split(" ")[0]):
+            continue
+        text = _PIP_OPTIONS.sub("", line)
+        try:
+            requirement = Requirement(text)
+        except InvalidRequirement as error:
+            reason = str(error).splitlines()[0]
+            raise ConfigurationError(
+                f"requirements file {file}, line {number}: {text!r} is no requirement ({reason}); expected a package "
+                "with or without versions, such as 'numpy>=1.26,<3'"
+            ) from None
+        if requirement.marker is None or requirement.marker.evaluate({"extra": ""}):
+            yield requirement
+
+
+def _lines(file: Path, including: tuple[Path, ...]) -> Iterator[tuple[int, str]]:
+    """(number, content) of each line that has one; lines that end with a backslash go on."""
     try:
-        metadata.version(name)
+        lines = file.read_text().splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        origin = f", which {including[-1]} includes," if including else ""
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        raise ConfigurationError(f"requirements file {file}{origin} cannot be read: {reason}") from error
+    begun = ""
+    for number, line in enumerate(lines, 1):
+        begun += _COMMENT.sub("", line)
+        if begun.endswith("\\"):
+            begun = begun[:-1] + " "
+            continue
+        if begun.strip():
+            yield number, begun.strip()
+        begun = ""
+
+
+def _installed_version(name: str) -> str | None:
+    try:
+        return metadata.version(name)
     except metadata.PackageNotFoundError:
-        return False
-    return True
+        return None
+
+
+def _text(requirement: Requirement) -> str:
+    return f"{requirement.name}{requirement.specifier}"
