@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import functools
+import pickle
 import types
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 import cloudpickle
 
+from headwater.common.errors import SerializationError, short_repr
+
 _MAX_DEPTH = 12
+_IN_OPEN = "create it in open()"
+_PLAIN = {type(None), bool, int, float, str, bytes}
+_CHECKED_AT_ONCE = 10_000
 _CONTAINERS = (Mapping, list, tuple, set, frozenset)
 
 
@@ -22,6 +28,33 @@ def is_picklable(value: object) -> bool:
     return True
 
 
+def require_picklable(items: list[Any], what: str, start: int = 0) -> None:
+    """`SerializationError` with the number of the first of `items`, which are those of `what` from `start` on, that
+    cannot travel to another process. For data that a program gives by value: the call is then in the traceback."""
+    if set(map(type, items)) <= _PLAIN:
+        return
+    for first in range(0, len(items), _CHECKED_AT_ONCE):
+        some = items[first : first + _CHECKED_AT_ONCE]
+        try:
+            pickle.dumps(some, protocol=5)  # many times faster than by value, which only lambdas and the like need
+        except Exception:
+            if not is_picklable(some):
+                for index, item in enumerate(some, start + first):
+                    _require_picklable(item, index, what)
+    for index in {type(item): index for index, item in enumerate(items)}.values():  # one of each class, by value
+        _require_picklable(items[index], start + index, what)
+
+
+def _require_picklable(item: Any, index: int, what: str) -> None:
+    reason = explain_unpicklable(item)
+    if reason is not None:
+        cause = reason.removesuffix(f"; {_IN_OPEN}")
+        raise SerializationError(
+            f"item {index} of {what}, {short_repr(item, 200)}: {cause}; put plain values into records, and make what "
+            "cannot travel in a function's open()"
+        )
+
+
 def explain_unpicklable(value: object) -> str | None:
     """A sentence that names the innermost part that cannot be pickled; None if all can be.
 
@@ -29,7 +62,7 @@ def explain_unpicklable(value: object) -> str | None:
     """
     if is_picklable(value):
         return None
-    place, culprit, cure = f"{_describe(value)}", value, "create it in open()"
+    place, culprit, cure = f"{_describe(value)}", value, _IN_OPEN
     owner: Any = value
     seen = {id(value)}
     for _ in range(_MAX_DEPTH):
@@ -50,7 +83,7 @@ def explain_unpicklable(value: object) -> str | None:
 
 def _parts(owner: Any) -> Iterator[tuple[str, str, Any]]:
     """(where it is, what to do, the part) for everything that is pickled together with `owner`."""
-    in_open = "create it in open()"
+    in_open = _IN_OPEN
     if isinstance(owner, functools.partial):
         yield "the function of a functools.partial", in_open, owner.func
         for index, item in enumerate(owner.args):

@@ -17,6 +17,7 @@ from typing import Any, Final
 from headwater.common.connector import Source, Split, SplitReader
 from headwater.common.errors import ConfigurationError
 from headwater.common.watermark_strategy import AssignerLike, WatermarkGenerator, WatermarkOutput, WatermarkStrategy
+from headwater.graph.picklability import require_picklable
 
 
 @dataclass(frozen=True)
@@ -66,6 +67,7 @@ class ScriptSource(Source):
 
     def __init__(self, items: Iterable[Any], *, bounded: bool = True, crash_directory: str | None = None) -> None:
         self.items = list(items)
+        require_picklable(self.items, "the script")
         self.bounded = bounded or any(isinstance(item, Eof) for item in self.items)
         self.stays_open = not bounded
         crashes = any(isinstance(item, Crash) for item in self.items)

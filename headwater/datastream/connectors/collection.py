@@ -10,11 +10,13 @@ from typing import Any
 import cloudpickle
 
 from headwater.common.connector import Source, Split, SplitReader
-from headwater.common.errors import ConfigurationError, SerializationError, short_repr
+from headwater.common.errors import ConfigurationError
+from headwater.graph.picklability import require_picklable
 
 __all__ = ["CollectionSource"]
 
 _SPLIT_ID = "collection"
+_WHAT = "the collection"
 
 
 @dataclass(frozen=True)
@@ -36,6 +38,7 @@ class CollectionSource(Source):
     def __init__(self, items: Iterable[Any], type_info: Any = None) -> None:
         # A copy: what the program does to its list afterwards must not change a job that may have to replay.
         self._items: list[Any] | None = list(items)
+        require_picklable(self._items, _WHAT)
         self.type_info = type_info
 
     def __len__(self) -> int:
@@ -102,12 +105,5 @@ def _pickle(records: list[Any], start: int) -> bytes:
         # By value where classes are of the main program: a task has another __main__.
         return bytes(cloudpickle.dumps(records, protocol=5))
     except Exception:
-        for index, record in enumerate(records, start):
-            try:
-                cloudpickle.dumps(record)
-            except Exception as error:
-                raise SerializationError(
-                    f"item {index} of the collection cannot be pickled: {short_repr(record)}: {error}; put what it "
-                    "needs into plain values, and open connections or files in a function's open()"
-                ) from error
+        require_picklable(records, _WHAT, start)  # an item was changed after it was checked
         raise

@@ -44,9 +44,26 @@ class TestCollection:
         assert len(source) == 2
 
     def test_an_item_that_cannot_be_pickled_is_named(self) -> None:
-        source = CollectionSource([1, 2, ("lock", threading.Lock())])
+        class Payment:
+            lock: Any = None
+
+        broken = Payment()
+        broken.lock = threading.Lock()
+        for items, text in (
+            ([1, 2, ("lock", threading.Lock())], r"item 2 of the collection, .*: item 1 of a tuple is a lock, which"),
+            ([Payment(), broken], r"item 1 of the collection, .*: attribute 'lock' of Payment is a lock, which"),
+            ([0] * 20_000 + [(n for n in "a")], r"item 20000 of the collection, .* a generator cannot be pickled"),
+        ):
+            with pytest.raises(SerializationError, match=text):
+                CollectionSource(items)
+        assert len(CollectionSource([Payment(), lambda: 1, (1, "a")])) == 3
+
+    def test_an_item_that_was_changed_later_is_named_too(self) -> None:
+        item = ["lock"]
+        source = CollectionSource(["a", item])
+        item.append(threading.Lock())  # type: ignore[arg-type]
         (split,) = source.discover_splits(1, frozenset())
-        with pytest.raises(SerializationError, match=r"item 2 of the collection .*lock"):
+        with pytest.raises(SerializationError, match=r"item 1 of the collection, .*: item 1 of a list is a lock"):
             source.plan_read(split, 1, 10)
 
     def test_a_shorter_collection_after_a_restart_is_refused(self) -> None:

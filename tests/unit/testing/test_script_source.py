@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from headwater.common.connector import drain
-from headwater.common.errors import ConfigurationError
+from headwater.common.errors import ConfigurationError, SerializationError
 from headwater.testing import CRASH, EOF, PAUSE, Crash, OneInputOperatorHarness, ScriptedCrash, ScriptSource, Watermark
 from headwater.testing.recorded_output import EmittedWatermark, Record
 
@@ -111,3 +111,8 @@ def test_scripted_watermarks_follow_their_record_also_after_a_restore() -> None:
 def test_a_script_cannot_begin_with_a_watermark() -> None:
     with pytest.raises(ConfigurationError, match="must follow a record"):
         ScriptSource([Watermark(1), 1]).watermarks()
+
+
+def test_an_item_that_cannot_be_pickled_is_named() -> None:
+    with pytest.raises(SerializationError, match=r"item 1 of the script, .* a generator cannot be pickled"):
+        ScriptSource([1, (n for n in "a"), EOF])
