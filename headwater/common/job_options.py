@@ -305,6 +305,14 @@ ROCKSDB_DIRECTORY = _text(
     "Where slots keep their RocksDB files; a local disk.",
     default_text="the machine's directory for temporary files",
 )
+ROCKSDB_TIMERS = _choice(
+    "state.backend.rocksdb.timer-service.factory",
+    "rocksdb",
+    "Where the timers of RocksDB state are: rocksdb keeps those that fire next in memory and the others on the disk; "
+    "heap keeps all of them in memory.",
+    "rocksdb",
+    "heap",
+)
 
 MASTER = ConfigOption(
     "headwater.master",
@@ -434,6 +442,7 @@ OPTIONS: tuple[ConfigOption[Any], ...] = (
     STATE_BACKEND,
     ROCKSDB_MEMORY,
     ROCKSDB_DIRECTORY,
+    ROCKSDB_TIMERS,
     MASTER,
     DRIVER_MEMORY,
     EPOCH_DURATION,

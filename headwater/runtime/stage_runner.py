@@ -263,12 +263,14 @@ class StageRunner:
         if backend_kind(settings.get("state.backend.type", HEAP)) == HEAP:
             return None
         if self._rocksdb is None:
-            from headwater.state.rocksdb_options import DEFAULT_MEMORY_BYTES, RocksDBOptions
+            from headwater.state.rocksdb_options import DEFAULT_MEMORY_BYTES, DEFAULT_TIMERS_IN_MEMORY, RocksDBOptions
 
             directory = settings.get("state.backend.rocksdb.localdir")
+            on_heap = settings.get("state.backend.rocksdb.timer-service.factory") == "heap"
             self._rocksdb = RocksDBOptions(
                 settings.get("state.backend.rocksdb.memory.fixed-per-slot") or DEFAULT_MEMORY_BYTES,
                 Path(directory).expanduser() if directory else None,
+                timers_in_memory=None if on_heap else DEFAULT_TIMERS_IN_MEMORY,
             )
         return self._rocksdb
 

@@ -21,8 +21,9 @@ from headwater.state.rocksdb_options import RocksDBOptions
 from headwater.state.rocksdb_panes import RocksElementPanes, RocksFoldedPanes
 from headwater.state.rocksdb_store import RocksStore
 from headwater.state.rocksdb_stores import STORES
+from headwater.state.rocksdb_timers import RocksTimerQueue
 from headwater.state.rocksdb_value import RocksValueState
-from headwater.state.section import Section
+from headwater.state.section import EVENT_TIMERS, PROCESSING_TIMERS, Section
 from headwater.state.store_backend import Registered, StoreBackend
 from headwater.state.ttl import TtlPolicy
 
@@ -30,9 +31,9 @@ from headwater.state.ttl import TtlPolicy
 class RocksDBKeyedStateBackend(StoreBackend[RocksStore]):
     """State that may be larger than memory. The database holds what committed epochs left, and never anything else.
 
-    What one epoch changes, and timers, are in memory. The process must not fork while the backend is open: RocksDB has
-    threads. `close()` removes the working files; so does the end of the process. If it is killed, the next one
-    that uses the same directory does.
+    What one epoch changes, and the timers that fire next, are in memory. The process must not fork while the backend is
+    open: RocksDB has threads. `close()` removes the working files; so does the end of the process. If it is killed, the
+    next one that uses the same directory does.
     """
 
     def __init__(
@@ -42,6 +43,12 @@ class RocksDBKeyedStateBackend(StoreBackend[RocksStore]):
         self._options = options or RocksDBOptions()
         self.memory = self._options.memory
         self.log_changes = self._options.log_changes
+        self._timers: list[RocksTimerQueue] = []
+        near = self._options.timers_in_memory
+        if near is not None:
+            kinds = (EVENT_TIMERS, PROCESSING_TIMERS)
+            self._timers = [RocksTimerQueue(self, kind, near, self._write) for kind in kinds]
+            self.event_timers, self.processing_timers = self._timers
         self._state_ids: dict[str, int] = {}
         self._damaged = False
         """Whether the database may hold half an epoch."""
@@ -105,6 +112,7 @@ class RocksDBKeyedStateBackend(StoreBackend[RocksStore]):
     def commit_epoch(self, *, cut: bool = False) -> None:
         stores = self._stores()
         changes = [store.collect() for store in stores]  # all of them before the first is written: it may raise
+        changes += [queue.collect() for queue in self._timers]
         with self._boundary:
             for each in changes:
                 self._write(each)
@@ -206,10 +214,12 @@ class RocksDBKeyedStateBackend(StoreBackend[RocksStore]):
             {name: (self._state_ids[name], tuple(known.layout)) for name, known in self._states.items()},
             {name: classes for name, known in self._states.items() if (classes := known.store.pickler.classes())},
             any(known.store.pickler.has_stored_records for known in self._states.values()),
+            {queue.kind: queue.facts() for queue in self._timers if queue.stored},
         )
+        on_heap = [queue for queue in (self.event_timers, self.processing_timers) if queue.kind not in facts.timers]
         with self._boundary:
             self.database.set_facts(facts.to_dict())
-            store_timers(self.database, [*self.event_timers.full_sections(), *self.processing_timers.full_sections()])
+            store_timers(self.database, [section for queue in on_heap for section in queue.full_sections()])
             self.database.checkpoint(directory)
 
     @property
@@ -229,8 +239,8 @@ class RocksDBKeyedStateBackend(StoreBackend[RocksStore]):
     def load_native(self, directory: Path) -> bool:
         """Restore what `native_checkpoint` made; before the first use of any state.
 
-        True: the database goes on with the very files of the checkpoint. False: they are of other key groups, or of
-        classes that have changed since, so the entries were loaded one by one.
+        True: the database goes on with the very files of the checkpoint. False: they are of other key groups, of
+        classes that have changed since, or have timers that shall be on the heap: the entries were loaded one by one.
         """
         if self._states:
             raise StateError(f"operator '{self.uid}' has state already; a native checkpoint is loaded before anything")
@@ -240,7 +250,7 @@ class RocksDBKeyedStateBackend(StoreBackend[RocksStore]):
                 f"the native checkpoint in {directory} has {facts.max_parallelism} key groups, but operator "
                 f"'{self.uid}' has {self.max_parallelism}; the number is fixed, set the maximum parallelism back"
             )
-        if not facts.fits(self.key_groups, self.max_parallelism):
+        if not facts.fits(self.key_groups, self.max_parallelism) or (facts.timers and not self._timers):
             for section in read_native_sections(directory, self.uid, self.key_groups):
                 self.load_section(section)
             return False
@@ -258,6 +268,9 @@ class RocksDBKeyedStateBackend(StoreBackend[RocksStore]):
             store = self._registered(name, StateLayout(*layout)).store
             store.loaded()
             store.pickler.loaded(facts.classes.get(name, ()))
+        for queue in self._timers:
+            if queue.kind in facts.timers:
+                queue.restore(facts.timers[queue.kind])
         for section in timer_sections(self.database, self.uid):
             self.load_section(section)
         return True

@@ -3,6 +3,7 @@
 Keys, all numbers big-endian:
 
     key group (2) | state id (2) | part (1) | ...      entries; a key group is one range, whatever the state
+    0xfffe        | ...                                timers in their order (rocksdb_timer_entries.py)
     0xffff        | name                               what the database knows about itself
 
 There is no write-ahead log: what a crash leaves behind is never opened again, durability comes from snapshots.
@@ -24,6 +25,7 @@ from headwater.common.errors import StateError
 from headwater.state.rocksdb_values import PlainValues, ValueReader
 
 _FORMAT: Final = 1
+_READABLE: Final = (1, 2)
 _META: Final = b"\xff\xff"
 _FACTS: Final = "database"
 _WRITE_SIZE: Final = 4096
@@ -97,6 +99,15 @@ class Database:
                 f"the RocksDB database in {self.path} cannot be read ({error}); restore an intact checkpoint"
             ) from error
 
+    def last(self, start: bytes) -> bytes | None:
+        """The value of the last entry whose key begins with `start`."""
+        entries = self._rdict.iter()
+        entries.seek_for_prev(successor(start))  # itself is no key that begins so
+        while entries.valid() and entries.key() >= successor(start):
+            entries.prev()
+        found: bytes | None = entries.value() if entries.valid() and entries.key().startswith(start) else None
+        return found
+
     def write(self, changes: Iterable[tuple[bytes, bytes | None]]) -> None:
         """Apply `changes` in their order. Not atomic: who reads in another thread keeps a lock."""
         batch = WriteBatch(raw_mode=True)
@@ -119,15 +130,18 @@ class Database:
         if raw is None:
             return {}
         facts: dict[str, Any] = pickle.loads(raw)
-        if facts["format"] != _FORMAT:
+        if facts["format"] not in _READABLE:
             raise StateError(
-                f"the RocksDB database in {self.path} has format {facts['format']!r}, expected {_FORMAT}; "
+                f"the RocksDB database in {self.path} has format {facts['format']!r}, expected one of {_READABLE}; "
                 f"it was written by another version of headwater"
             )
         return facts
 
     def set_facts(self, facts: dict[str, Any]) -> None:
-        """Keep plain values with the database: whose it is, and which states have which id."""
+        """Keep plain values with the database: whose it is, and which states have which id.
+
+        They may have a "format" that older versions of headwater refuse.
+        """
         self.set_meta(_FACTS, pickle.dumps({"format": _FORMAT, **facts}, 5))
 
     def meta(self, name: str) -> bytes | None:

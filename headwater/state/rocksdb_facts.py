@@ -9,6 +9,7 @@ from typing import Any
 from headwater.common.errors import StateError
 from headwater.state.evolution import ClassChange
 from headwater.state.rocksdb_database import Database
+from headwater.state.rocksdb_timers import TimerFacts
 from headwater.state.rocksdb_values import changes_of
 from headwater.state.section import Section
 
@@ -29,6 +30,8 @@ class Facts:
     """{name of a state: what the classes of its keys and values were, as far as there are any}"""
     has_stored_records: bool = False
     """Whether there are values of an older form, which the program must ask for before they can be used."""
+    timers: dict[str, TimerFacts] = field(default_factory=dict)
+    """{kind: what to know about the timers of that kind}, as far as they are entries of the database"""
 
     def fits(self, key_groups: range, max_parallelism: int) -> bool:
         """Whether a backend with these key groups, and the classes of today, can use the database as it is."""
@@ -40,7 +43,8 @@ class Facts:
         )
 
     def class_changes(self) -> tuple[ClassChange, ...]:
-        return changes_of(schema for classes in self.classes.values() for schema in classes)
+        of_timers = (classes for _, _, classes in self.timers.values())
+        return changes_of(schema for classes in (*self.classes.values(), *of_timers) for schema in classes)
 
     @classmethod
     def of(cls, database: Database) -> Facts:
@@ -50,11 +54,12 @@ class Facts:
         return cls(**{name: facts[name] for name in cls.__slots__ if name in facts})
 
     def to_dict(self) -> dict[str, Any]:
-        return asdict(self)
+        # Who does not know of such timers would lose them, so it must refuse.
+        return {**asdict(self), **({"format": 2} if self.timers else {})}
 
 
 def store_timers(database: Database, sections: Iterable[Section]) -> None:
-    """Put timers, which live on the heap, into the database. Only what differs from the last time is written."""
+    """Put timers that live on the heap into the database. Only what differs from the last time is written."""
     now = {f"{_TIMERS}{section.kind}/{section.name}/{section.key_group}": section.payload for section in sections}
     for name in database.meta_names(_TIMERS):
         if name not in now:

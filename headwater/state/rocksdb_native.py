@@ -12,8 +12,10 @@ from headwater.state.rocksdb_database import Database
 from headwater.state.rocksdb_facts import Facts, timer_sections
 from headwater.state.rocksdb_options import RocksDBMemory
 from headwater.state.rocksdb_stores import STORES
+from headwater.state.rocksdb_timer_entries import TimerEntries
 from headwater.state.rocksdb_values import StoredValues
 from headwater.state.section import KEYED, Section
+from headwater.state.timers import timer_section
 
 _MEMORY_BYTES = 32 << 20
 
@@ -61,5 +63,10 @@ def read_native_sections(directory: Path, uid: str, key_groups: range | None = N
                 for entries in store.full_entries(group, None):
                     yield Section(uid, KEYED, name, group, codec.encode(layout, entries, uid, name))
         yield from timer_sections(reader.database, uid, key_groups)
+        for kind in reader.facts.timers:
+            timers = TimerEntries(uid, kind, reader.max_parallelism)
+            for group in groups:
+                for rows in timers.of_group(reader.database, group):
+                    yield timer_section(uid, kind, group, rows)
     finally:
         reader.database.close()

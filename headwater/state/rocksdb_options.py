@@ -16,6 +16,7 @@ from headwater.state.rocksdb_home import RocksDBHome, home_in
 
 MIN_MEMORY_BYTES = 8 << 20
 DEFAULT_MEMORY_BYTES = 256 << 20
+DEFAULT_TIMERS_IN_MEMORY = 1 << 15
 
 _MAX_WRITE_BUFFER_BYTES = 64 << 20
 _MAX_OPEN_FILES = 256
@@ -28,7 +29,7 @@ class RocksDBOptions:
 
     `memory_bytes` covers what RocksDB holds (blocks, indexes, filters, write buffers) and the entries that are kept as
     Python objects, half of it each. It does not cover the changes of the epoch under way, the list of what changed
-    since the last checkpoint, timers, and the interpreter itself.
+    since the last checkpoint, the timers that fire next, and the interpreter itself.
     """
 
     memory_bytes: int = DEFAULT_MEMORY_BYTES
@@ -38,6 +39,8 @@ class RocksDBOptions:
     log_changes: bool = True
     """Remember which keys changed since the last checkpoint: `delta_sections` needs it. Where all checkpoints are
     native ones, leave it out: then memory does not grow with what changes between two checkpoints."""
+    timers_in_memory: int | None = DEFAULT_TIMERS_IN_MEMORY
+    """How many timers of a backend and kind may be in memory beside those of the epoch under way; None: all of them."""
 
     def __post_init__(self) -> None:
         if self.memory_bytes < MIN_MEMORY_BYTES:
@@ -47,7 +50,7 @@ class RocksDBOptions:
             )
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (RocksDBOptions, (self.memory_bytes, self.directory, self.log_changes))
+        return (RocksDBOptions, (self.memory_bytes, self.directory, self.log_changes, self.timers_in_memory))
 
     @cached_property
     def memory(self) -> RocksDBMemory:

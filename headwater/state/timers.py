@@ -18,8 +18,9 @@ from headwater.state.section import Section
 Timer = tuple[int, Any, Any]
 """(timestamp, key, namespace)"""
 
-_ABSENT = -1
-_STEP = MAX_PARALLELISM_LIMIT
+ABSENT = -1
+"""As an order: there is no such timer."""
+STEP = MAX_PARALLELISM_LIMIT
 """Orders count in steps; what is between is filled with the key group on load, so that the timers of two old
 partitions that had the same order have one of their own, and the same one after every restore."""
 
@@ -31,21 +32,21 @@ class TimerQueue:
     """Registered timers with an undo log per epoch, as `HeapStore` has. Used from the processing thread only."""
 
     __slots__ = (
-        "_heap", "_in_flight", "_kind", "_live", "_max_parallelism", "_next_order", "_order_at_commit", "_since",
-        "_uid", "_undo",
+        "_heap", "_in_flight", "_live", "_max_parallelism", "_next_order", "_order_at_commit", "_since",
+        "_uid", "_undo", "kind",
     )  # fmt: skip
 
     def __init__(self, uid: str, kind: str, max_parallelism: int) -> None:
         self._uid = uid
-        self._kind = kind
+        self.kind = kind
         self._max_parallelism = max_parallelism
         self._live: dict[Timer, int] = {}  # {timer: order}
         self._heap: list[tuple[int, int, Timer]] = []  # may hold timers that are deleted: order differs from _live
-        self._undo: dict[Timer, int] = {}  # {timer changed in this epoch: order before, or _ABSENT}
+        self._undo: dict[Timer, int] = {}  # {timer changed in this epoch: order before, or ABSENT}
         self._since: dict[Timer, int] = {}  # the same for the committed epochs after the last checkpoint
         self._in_flight: dict[Timer, int] = {}  # the same for the checkpoint in flight
-        self._next_order = _STEP
-        self._order_at_commit = _STEP
+        self._next_order = STEP
+        self._order_at_commit = STEP
 
     def __len__(self) -> int:
         return len(self._live)
@@ -57,9 +58,9 @@ class TimerQueue:
         if timer in live:
             return
         if timer not in self._undo:
-            self._undo[timer] = _ABSENT
+            self._undo[timer] = ABSENT
         order = self._next_order
-        self._next_order = order + _STEP
+        self._next_order = order + STEP
         live[timer] = order
         heappush(self._heap, (timestamp, order, timer))
 
@@ -90,7 +91,7 @@ class TimerQueue:
 
     def _log_gone(self, timer: Timer, order: int) -> None:
         before = self._undo.setdefault(timer, order)
-        if before == _ABSENT:
+        if before == ABSENT:
             # It came and went within the epoch. A year in one epoch must not leave a year of timers in the log.
             del self._undo[timer]
 
@@ -146,7 +147,7 @@ class TimerQueue:
         if not log:
             return
         for timer, order in log.items():
-            if order == _ABSENT:
+            if order == ABSENT:
                 self._live.pop(timer, None)
             else:
                 self._live[timer] = order
@@ -157,7 +158,7 @@ class TimerQueue:
         live = self._live
         changed: list[tuple[Timer, int]] = []
         for timer, before in self._changes().items():
-            order = live.get(timer, _ABSENT)
+            order = live.get(timer, ABSENT)
             if order != before:
                 changed.append((timer, order))
         return list(self._sections(changed))
@@ -168,34 +169,33 @@ class TimerQueue:
 
     def load_section(self, section: Section) -> None:
         """Apply a section; sections of a chain come in the order they were written."""
+        for timer, order in self._decoded(section):
+            if order == ABSENT:
+                self._live.pop(timer, None)
+            else:
+                self._live[timer] = order
+                heappush(self._heap, (timer[0], order, timer))
+
+    def _decoded(self, section: Section) -> Iterator[tuple[Timer, int]]:
+        """The timers of a section with their orders here, which count from now on."""
         layout, entries = codec.decode_keys(section.payload, section.uid, section.name)
         if layout != _LAYOUT:
             raise StateError(f"section '{section.name}' of operator '{section.uid}' holds {layout!r}, not timers")
         for timestamp, key, namespace, stored_order in zip(*entries, strict=True):
-            timer = (timestamp, key, namespace)
-            if stored_order == _ABSENT:
-                self._live.pop(timer, None)
+            if stored_order == ABSENT:
+                yield (timestamp, key, namespace), ABSENT
                 continue
-            order = stored_order - stored_order % _STEP
-            self._next_order = max(self._next_order, order + _STEP)
-            self._live[timer] = order = order + section.key_group
-            heappush(self._heap, (timestamp, order, timer))
+            order = stored_order - stored_order % STEP
+            self._next_order = max(self._next_order, order + STEP)
+            yield (timestamp, key, namespace), order + section.key_group
         self._order_at_commit = self._next_order
 
     def _sections(self, timers: Iterable[tuple[Timer, int]]) -> Iterator[Section]:
-        groups: dict[int, tuple[list[int], list[Any], list[Any], list[int]]] = {}
-        for (timestamp, key, namespace), order in timers:
-            group = key_group(key, self._max_parallelism)
-            columns = groups.get(group)
-            if columns is None:
-                columns = groups[group] = ([], [], [], [])
-            columns[0].append(timestamp)
-            columns[1].append(key)
-            columns[2].append(namespace)
-            columns[3].append(order)
+        groups: dict[int, list[tuple[Timer, int]]] = {}
+        for row in timers:
+            groups.setdefault(key_group(row[0][1], self._max_parallelism), []).append(row)
         for group in sorted(groups):
-            data = codec.encode(_LAYOUT, groups[group], self._uid, _NAME)
-            yield Section(self._uid, self._kind, _NAME, group, data)
+            yield timer_section(self._uid, self.kind, group, groups[group])
 
     def _entries(self) -> Iterator[tuple[int, int, Timer]]:
         return ((timer[0], order, timer) for timer, order in self._live.items())
@@ -203,3 +203,14 @@ class TimerQueue:
     def _rebuild_heap(self) -> None:
         self._heap = list(self._entries())
         heapify(self._heap)
+
+
+def timer_section(uid: str, kind: str, group: int, timers: Iterable[tuple[Timer, int]]) -> Section:
+    """A section with timers of one key group and their orders, `ABSENT` for those that are gone."""
+    columns: tuple[list[int], list[Any], list[Any], list[int]] = ([], [], [], [])
+    for (timestamp, key, namespace), order in timers:
+        columns[0].append(timestamp)
+        columns[1].append(key)
+        columns[2].append(namespace)
+        columns[3].append(order)
+    return Section(uid, kind, _NAME, group, codec.encode(_LAYOUT, columns, uid, _NAME))

@@ -6,7 +6,7 @@ import copy
 import pickle
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +43,9 @@ ROCKSDB_OPTIONS = RocksDBOptions(8 << 20, _IN_MEMORY if _IN_MEMORY.is_dir() else
 BACKENDS: dict[str, MakeBackend] = {
     "heap": lambda key_groups: make_keyed_backend("heap", "uid", MAX_PARALLELISM, key_groups),
     "rocksdb": lambda key_groups: make_keyed_backend("rocksdb", "uid", MAX_PARALLELISM, key_groups, ROCKSDB_OPTIONS),
+    "rocksdb, timers too": lambda key_groups: make_keyed_backend(
+        "rocksdb", "uid", MAX_PARALLELISM, key_groups, replace(ROCKSDB_OPTIONS, timers_in_memory=2)
+    ),
 }
 
 

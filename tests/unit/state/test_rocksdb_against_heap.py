@@ -304,6 +304,7 @@ def memory(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> I
         monkeypatch.setattr(OPTIONS.memory, "_object_bytes", 0)
         monkeypatch.setattr(rocksdb_cell, "_SEAL_BYTES", 40)
         monkeypatch.setattr(rocksdb_store, "PIECE_BYTES", 1)
+        monkeypatch.setitem(OPTIONS.__dict__, "timers_in_memory", 2)
     yield
 
 
