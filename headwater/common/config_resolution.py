@@ -83,11 +83,9 @@ def resolve(configuration: Configuration, environ: Mapping[str, str] | None = No
             continue
         text = environment.get(option.environment_variable, "")
         if text:
-            value = option.parse(text, origin=f"environment variable {option.environment_variable}")
-        else:
-            value = option.default_value(environment)
-        if value is not None:
-            resolved.set(option, value)
+            resolved.set(option, option.parse(text, origin=f"environment variable {option.environment_variable}"))
+        elif (value := option.default_value(environment)) is not None:
+            resolved.set_default(option, value)
     validate(resolved)
     return resolved
 

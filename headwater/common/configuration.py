@@ -20,6 +20,8 @@ class Configuration:
 
     def __init__(self, other: Configuration | None = None) -> None:
         self._values: dict[str, Any] = {} if other is None else dict(other._values)
+        self._defaults: builtins.set[str] = builtins.set() if other is None else builtins.set(other._defaults)
+        """Those of the keys that nobody set."""
 
     @classmethod
     def from_dict(cls, map: Mapping[str, Any]) -> Configuration:
@@ -43,6 +45,16 @@ class Configuration:
         """Set an option; a value it cannot read is refused at once."""
         option.parse(value)
         return self._put(option.key, value)
+
+    def set_default(self, option: ConfigOption[T], value: T) -> Configuration:
+        """As `set`, for a value that nobody asked for: `is_set` does not count it."""
+        self.set(option, value)
+        self._defaults.add(option.key)
+        return self
+
+    def is_set(self, option: ConfigOption[Any]) -> bool:
+        """Whether somebody set the option, to whatever value."""
+        return any(key in self._values and key not in self._defaults for key in (option.key, *option.former_keys))
 
     def get_string(self, key: str, default_value: str) -> str:
         return _text(self._values[key]) if key in self._values else default_value
@@ -121,6 +133,7 @@ class Configuration:
         if value is None:
             raise ValueError(f"{key}: cannot be set to None; use remove_config({key!r}) to return to the default")
         self._values[key] = value
+        self._defaults.discard(key)
         return self
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Configuration:

@@ -7,10 +7,11 @@ import contextlib
 import logging
 import secrets
 import shutil
+import sys
 import threading
 import uuid
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import cloudpickle
 
@@ -61,6 +62,9 @@ from headwater.runtime.main_module import capture_main
 from headwater.runtime.slot.client import shut_down
 from headwater.runtime.slot.launcher import SlotLaunch, slots_on_this_host, socket_directory
 
+if TYPE_CHECKING:
+    from headwater.runtime.spark.session import SparkSettings
+
 log = logging.getLogger(__name__)
 
 
@@ -104,6 +108,10 @@ class _Job:
         requirements = configuration.get(PYTHON_REQUIREMENTS)
         if requirements:
             check_requirements(requirements)
+        if "pyspark" in sys.modules:
+            from headwater.runtime.spark.session import warn_if_running
+
+            warn_if_running(self._spark_settings())
         self._start = prepare_start(self._plan, configuration)
         self.client = LocalJobClient(
             self._start.job_id, self._plan, configuration.get(SAVEPOINT_DIRECTORY), self._replan
@@ -142,24 +150,35 @@ class _Job:
 
     def _run(self) -> JobExecutionResult:
         from headwater.runtime.spark.python_files import ship
-        from headwater.runtime.spark.session import SparkSettings, spark_context
+        from headwater.runtime.spark.session import spark_context
 
-        configuration = self._configuration
-        context = spark_context(
-            SparkSettings(
-                master=configuration.get(MASTER),
-                app_name=self._plan.name,
-                driver_memory=_spark_memory(configuration.get(DRIVER_MEMORY)),
-                log_level=configuration.get(LOG_LEVEL),
-                confs=spark_settings(configuration),
-            )
-        )
-        files: list[str] | None = configuration.get(PYTHON_FILES)
+        context = spark_context(self._spark_settings())
+        files: list[str] | None = self._configuration.get(PYTHON_FILES)
         ship(context, files or ())
         coordinator = self._run_plans(context)
         first, last = coordinator.first_epoch_started, coordinator.last_commit
         runtime_ms = int((last - first) * 1000) if first is not None and last is not None else 0
         return JobExecutionResult(JobID(self._start.job_id), runtime_ms, coordinator.progress.accumulators())
+
+    def _spark_settings(self) -> SparkSettings:
+        from headwater.runtime.spark.session import SparkSettings
+
+        configuration = self._configuration
+        master, memory = configuration.get(MASTER), _spark_memory(configuration.get(DRIVER_MEMORY))
+        confs = spark_settings(configuration)
+        asked = {key: (key, value) for key, value in confs.items()}
+        if configuration.is_set(MASTER):
+            asked.setdefault("spark.master", (MASTER.key, master))
+        if configuration.is_set(DRIVER_MEMORY):
+            asked.setdefault("spark.driver.memory", (DRIVER_MEMORY.key, memory))
+        return SparkSettings(
+            master=master,
+            app_name=self._plan.name,
+            driver_memory=memory,
+            log_level=configuration.get(LOG_LEVEL),
+            confs=confs,
+            asked=asked,
+        )
 
     def _run_plans(self, context: Any) -> Coordinator:
         """Run the job's plan, and after a rescale the next one, to the end."""

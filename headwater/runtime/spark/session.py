@@ -14,6 +14,7 @@ from pyspark import SparkConf, SparkContext
 
 from headwater.common.java import require_java
 from headwater.runtime.spark.gateway import can_start_directly, forget_address, start_gateway
+from headwater.runtime.spark.late_settings import started_with, warn_of_late_settings
 from headwater.runtime.spark.python_files import zip_package
 
 _LOG4J = Path(__file__).with_name("log4j2.properties")
@@ -53,12 +54,22 @@ class SparkSettings:
     driver_memory: str
     log_level: str
     confs: Mapping[str, str]
+    asked: Mapping[str, tuple[str, str]]
+    """{Spark's key: (the key that somebody set, its value)}; what is not here are defaults."""
+
+
+def warn_if_running(settings: SparkSettings) -> None:
+    """Say which settings come too late, if Spark runs already. For the thread in which the program can be told."""
+    active = _active_context()
+    if active is not None:
+        warn_of_late_settings(settings.asked, active)
 
 
 def spark_context(settings: SparkSettings) -> SparkContext:
     """The active context, or a new one. A context that the program made itself is used as it is."""
-    active: SparkContext | None = SparkContext._active_spark_context
-    if active is not None and active._jsc is not None:
+    active = _active_context()
+    if active is not None:
+        warn_of_late_settings(settings.asked, active)  # it may have been started since the program could be told
         if "PYSPARK_PYTHON" not in os.environ and is_local(str(active.master)):
             active.pythonExec = sys.executable  # not whatever "python3" means: it may lack headwater
         return active
@@ -85,10 +96,16 @@ def spark_context(settings: SparkSettings) -> SparkContext:
     if logging.getLogger("py4j").level == logging.NOTSET:
         logging.getLogger("py4j").setLevel(logging.WARNING)  # at INFO it tells of every connection
     context = _start(java, settings.master, confs)
+    started_with(confs)
     if not is_local(settings.master) and not settings.master.startswith("local-cluster"):
         package = Path(__file__).resolve().parents[2]
         context.addPyFile(str(zip_package(package, Path(context._temp_dir or ".") / "headwater.zip")))
     return context
+
+
+def _active_context() -> SparkContext | None:
+    active: SparkContext | None = SparkContext._active_spark_context
+    return active if active is not None and active._jsc is not None else None
 
 
 def _start(java: str, master: str, confs: Mapping[str, str]) -> SparkContext:

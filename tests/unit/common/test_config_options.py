@@ -10,6 +10,7 @@ from headwater.common.config_options import (
     CHECKPOINT_DIRECTORY,
     CHECKPOINTS_RETAINED,
     EPOCH_DURATION,
+    MASTER,
     OPTIONS,
     PARALLELISM,
     RESTART_STRATEGY,
@@ -197,3 +198,9 @@ def test_every_option_is_documented_and_its_default_is_valid() -> None:
         default = option.default_value({"HOME": "/h"})
         if default is not None:
             assert option.parse(default) == default
+
+
+def test_what_holds_by_default_was_not_set_but_the_environment_was() -> None:
+    assert not resolve(Configuration(), {}).is_set(MASTER)
+    assert resolve(Configuration(), {MASTER.environment_variable: "local[3]"}).is_set(MASTER)
+    assert resolve(Configuration().set(MASTER, "local[*]"), {}).is_set(MASTER)

@@ -83,3 +83,14 @@ def test_typed_options() -> None:
     assert configuration.get(option) == 3
     assert configuration.set(option, 4).get(option) == 4
     assert configuration.get(ConfigOptions.key("none").string_type().no_default_value()) is None
+
+
+def test_a_default_that_was_filled_in_is_not_what_somebody_set() -> None:
+    configuration = Configuration()
+    assert not configuration.is_set(EPOCH_DURATION)
+    configuration.set_default(EPOCH_DURATION, 1_000)
+    assert configuration.get(EPOCH_DURATION) == 1_000
+    assert not configuration.is_set(EPOCH_DURATION)
+    assert not Configuration(configuration).is_set(EPOCH_DURATION)
+    configuration.set(EPOCH_DURATION, 1_000)
+    assert configuration.is_set(EPOCH_DURATION)

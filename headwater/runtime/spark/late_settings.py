@@ -1,0 +1,80 @@
+"""Settings that come too late: Spark runs in this process already, with others."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Mapping
+
+from pyspark import SparkContext
+
+from headwater.common.advice import warn_user
+from headwater.common.config_values import read_memory_bytes
+
+_started_with: dict[str, str] = {}
+"""What this process gave to the Spark that it started itself: Spark may spell it differently."""
+_said: set[tuple[str, str]] = set()
+
+
+def started_with(confs: Mapping[str, str]) -> None:
+    """Spark was started by us, with these settings."""
+    _started_with.clear()
+    _started_with.update(confs)
+
+
+def warn_of_late_settings(asked: Mapping[str, tuple[str, str]], context: SparkContext) -> None:
+    """Say, once per setting and value in this process, what `context` cannot be given any more.
+
+    `asked` is {Spark's key: (the key that somebody set, its value)}.
+    """
+    for key, value, running in late_settings(asked, _reader(context)):
+        if (key, value) not in _said:
+            _said.add((key, value))
+            has = "does not have it" if running is None else f"has {running!r}"
+            warn_user(
+                f"setting '{key}' has no effect: {value!r} was asked for, but Spark already runs in this process and "
+                f"{has}; make the setting in the first job of the process, or where the program starts Spark itself, "
+                "or run the job in a process of its own"
+            )
+
+
+def late_settings(
+    asked: Mapping[str, tuple[str, str]], running: Callable[[str], str | None]
+) -> Iterator[tuple[str, str, str | None]]:
+    """(key that was set, its value, what runs) of the settings that differ from what runs."""
+    for spark_key, (key, value) in asked.items():
+        if _started_with.get(spark_key) != value:
+            found = running(spark_key)
+            if found is None or not _same(spark_key, value, found):
+                yield key, value, found
+
+
+def forget_warnings() -> None:
+    """Say everything again. For tests."""
+    _said.clear()
+
+
+def _same(key: str, value: str, found: str) -> bool:
+    if value == found or value.lower() == found.lower() in ("true", "false"):
+        return True
+    if not key.endswith("emory"):
+        return False
+    try:
+        return read_memory_bytes(value) == read_memory_bytes(found)
+    except ValueError:
+        return False
+
+
+def _reader(context: SparkContext) -> Callable[[str], str | None]:
+    conf = context.getConf()
+
+    def running(key: str) -> str | None:
+        if key == "spark.master":
+            return str(context.master)
+        found: str | None = conf.get(key)
+        sql = sys.modules.get("pyspark.sql")  # not loaded: no session that could know better
+        if sql is None or not key.startswith("spark.sql."):
+            return found
+        session = sql.SparkSession.getActiveSession() or sql.SparkSession._instantiatedSession  # active in this thread
+        return found if session is None else session.conf.get(key, found)
+
+    return running
