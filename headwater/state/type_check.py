@@ -18,8 +18,10 @@ from headwater.common.type_information import ListTypeInfo, MapTypeInfo, TypeInf
 from headwater.state.declared_types import type_form
 from headwater.state.descriptors import ListStateDescriptor, MapStateDescriptor, StateDescriptor
 
-_KEYS_AT_ONCE: Final = 4096
+_VALUES_AT_ONCE: Final = 4096
 """Enough for the speed of columns, and few enough to stay in the processor's cache."""
+_COLLECTIONS_AT_ONCE: Final = 64
+"""Lists and maps may be long, and all that is looked at together is copied."""
 
 
 class WrittenStore(Protocol):
@@ -45,6 +47,8 @@ class StateTypeCheck:
         self._keyed = keyed
         self._declared = descriptor.type_info
         self._stamped = descriptor.get_ttl_config() is not None
+        collections = isinstance(descriptor, (ListStateDescriptor, MapStateDescriptor))
+        self._keys_at_once = _COLLECTIONS_AT_ONCE if collections else _VALUES_AT_ONCE
         self._columns = _columns(descriptor)
 
     @classmethod
@@ -56,7 +60,7 @@ class StateTypeCheck:
     def check(self, store: WrittenStore) -> None:
         """`TypeMismatchError` if a value that the epoch wrote does not fit."""
         keys = iter(store.keys_written())
-        while some := list(islice(keys, _KEYS_AT_ONCE)):
+        while some := list(islice(keys, self._keys_at_once)):
             self._check_rows(*store.written(some))
 
     def _check_rows(self, owners: list[Any], *columns: list[Any]) -> None:

@@ -203,13 +203,18 @@ def test_a_namespaced_state_names_key_and_namespace(backend: KeyedStateBackend) 
 
 def test_more_keys_than_are_looked_at_at_once(backend: KeyedStateBackend) -> None:
     state = backend.get_state(ValueStateDescriptor("s", Types.LONG()))
+    elements = backend.get_state(ListStateDescriptor("l", Types.LONG()))
     for key in range(10_000):
         backend.current_key = key
         state.update(key)
+        elements.add(key)
     backend.check_types()
     backend.current_key = 9_999
+    elements.add("last")
+    with pytest.raises(TypeMismatchError, match="state 'l' of key 9999"):
+        backend.check_types()
     state.update("last")
-    with pytest.raises(TypeMismatchError, match="of key 9999"):
+    with pytest.raises(TypeMismatchError, match="state 's' of key 9999"):
         backend.check_types()
 
 
