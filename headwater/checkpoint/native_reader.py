@@ -24,11 +24,16 @@ from headwater.checkpoint.paths import CheckpointLayout, validate_name
 from headwater.checkpoint.snapshot_file import NativeFile, SnapshotRef, read_header, read_sections
 from headwater.checkpoint.storage import Location, stored
 from headwater.common.errors import CheckpointError, DamagedSnapshotError
+from headwater.common.local_disk import NO_ROOM, room_for
 from headwater.state.section import Section
 
 log = logging.getLogger(__name__)
 
 _CHUNK: Final = 1 << 20
+_MAKE_ROOM: Final = (
+    "make room there, or let state.backend.rocksdb.localdir (for tools: the environment variable TMPDIR) be a "
+    "directory on a larger disk. The snapshot is as it was"
+)
 
 
 @dataclass(frozen=True)
@@ -44,13 +49,15 @@ class StoredDatabase:
 
     def fetch(self, directory: Path) -> None:
         """Put all files of the database into `directory`, which is empty. Each is what was written, or this raises."""
-        for local, file in self.files.items():
-            _fetch(self.layout, file, self.ref, directory / validate_name(local, "file of a native snapshot"))
-        index = self.layout.snapshot(self.ref.name)
-        for section in read_sections(index, self.ref, range(0)):
-            if section.kind == NATIVE_FILE and section.uid == self.uid:
-                name = validate_name(section.name, "file of a native snapshot")
-                (directory / name).write_bytes(section.payload)
+        what = f"operator '{self.uid}': the RocksDB files of snapshot {self.ref.name}"
+        with room_for(what, directory, _MAKE_ROOM):
+            for local, file in self.files.items():
+                _fetch(self.layout, file, self.ref, directory / validate_name(local, "file of a native snapshot"))
+            index = self.layout.snapshot(self.ref.name)
+            for section in read_sections(index, self.ref, range(0)):
+                if section.kind == NATIVE_FILE and section.uid == self.uid:
+                    name = validate_name(section.name, "file of a native snapshot")
+                    (directory / name).write_bytes(section.payload)
 
     def file_keys(self) -> dict[FileKey, NativeFile]:
         return {(self.uid, local): file for local, file in self.files.items()}
@@ -144,6 +151,8 @@ def _fetch(layout: CheckpointLayout, file: NativeFile, ref: SnapshotRef, target:
     except FileNotFoundError:
         raise _missing(location, file, ref) from None
     except OSError as error:
+        if error.errno in NO_ROOM:
+            raise
         raise _unreadable(location, file, ref, error) from error
 
 

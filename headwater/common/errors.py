@@ -66,6 +66,13 @@ class StorageError(CheckpointError):
     """
 
 
+class LocalDiskError(HeadwaterError):
+    """A local disk did not take what an attempt wrote. The text names the place. The epoch is rolled back.
+
+    Another attempt may succeed, as the restart policy allows: there may be room by then.
+    """
+
+
 class FencedError(CheckpointError):
     """Another driver has taken over the job. This one must stop, and may neither commit nor delete anything."""
 

@@ -6,10 +6,12 @@ import shutil
 import tempfile
 import weakref
 from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
-from headwater.common.errors import StateError
+from headwater.common.errors import LocalDiskError, StateError
+from headwater.common.local_disk import room_for, says_no_room
 from headwater.state.layout import StateLayout
 from headwater.state.migration import Convert
 from headwater.state.panes import ElementPanes, FoldedPanes
@@ -26,6 +28,11 @@ from headwater.state.rocksdb_value import RocksValueState
 from headwater.state.section import EVENT_TIMERS, PROCESSING_TIMERS, Section
 from headwater.state.store_backend import Registered, StoreBackend
 from headwater.state.ttl import TtlPolicy
+
+_MAKE_ROOM = (
+    "make room there, or let state.backend.rocksdb.localdir be a directory on a larger disk. Nothing is lost: state "
+    "is restored from the last checkpoint"
+)
 
 
 class RocksDBKeyedStateBackend(StoreBackend[RocksStore]):
@@ -55,13 +62,19 @@ class RocksDBKeyedStateBackend(StoreBackend[RocksStore]):
         self._converted_in_native: set[str] = set()
         """States whose values were of their present form when the last native checkpoint was made."""
         self._home = self._options.home()
-        self._open(self._home.new_directory())
+        with self._room():
+            self._open(self._home.new_directory())
+
+    def _room(self) -> AbstractContextManager[None]:
+        return room_for(f"operator '{self.uid}': RocksDB's working files", self._home.path, _MAKE_ROOM)
 
     def _open(self, directory: Path) -> None:
         try:
             self.database = Database(directory, self.memory.database_options())
-        except BaseException:
+        except BaseException as error:
             self._home.remove(directory)
+            if says_no_room(str(error)):
+                raise self._not_written(error.__cause__ or error) from error
             raise
         self._dispose = weakref.finalize(self, _dispose, self.database, self._home)
 
@@ -126,8 +139,17 @@ class RocksDBKeyedStateBackend(StoreBackend[RocksStore]):
 
     def _write(self, changes: Changes) -> None:
         self._damaged = True
-        self.database.write(changes)
+        try:
+            self.database.write(changes)
+        except Exception as error:  # rocksdict has no class for it
+            raise self._not_written(error) from error
         self._damaged = False
+
+    def _not_written(self, error: BaseException) -> LocalDiskError:
+        return LocalDiskError(
+            f"operator '{self.uid}': RocksDB's working files cannot be written to {self._home.path} ({error}); "
+            f"{_MAKE_ROOM}"
+        )
 
     def rewind(self) -> bool:
         """Old values are not kept: the checkpoint has to be loaded."""
@@ -254,12 +276,13 @@ class RocksDBKeyedStateBackend(StoreBackend[RocksStore]):
             for section in read_native_sections(directory, self.uid, self.key_groups):
                 self.load_section(section)
             return False
-        path = self._home.new_directory()
-        try:
-            take_over(directory, path)
-        except BaseException:
-            self._home.remove(path)
-            raise
+        with self._room():
+            path = self._home.new_directory()
+            try:
+                take_over(directory, path)
+            except BaseException:
+                self._home.remove(path)
+                raise
         with self._boundary:
             self._dispose()
             self._open(path)

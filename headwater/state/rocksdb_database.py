@@ -11,6 +11,7 @@ There is no write-ahead log: what a crash leaves behind is never opened again, d
 
 from __future__ import annotations
 
+import logging
 import os
 import pickle
 import shutil
@@ -23,6 +24,8 @@ from rocksdict import AccessType, Checkpoint, Options, Rdict, ReadOptions, Write
 
 from headwater.common.errors import StateError
 from headwater.state.rocksdb_values import PlainValues, ValueReader
+
+log = logging.getLogger(__name__)
 
 _FORMAT: Final = 1
 _READABLE: Final = (1, 2)
@@ -162,7 +165,12 @@ class Database:
         Checkpoint(self._rdict).create_checkpoint(str(directory))
 
     def close(self) -> None:
-        self._rdict.close()
+        """Let go of all files. The database is not used any more, so what could not be written is not missed."""
+        try:
+            self._rdict.close()
+        except Exception as error:  # it has an error of the disk, and closed nothing: the last reference does
+            log.warning("the RocksDB database in %s was given up: %s", self.path, error)
+            del self._rdict, self.get
 
 
 def take_over(checkpoint: Path, directory: Path) -> None:

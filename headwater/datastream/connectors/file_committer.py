@@ -13,6 +13,7 @@ from headwater.common.connector import Committer
 from headwater.common.errors import CheckpointError
 
 PENDING_SUFFIX: Final = ".inprogress"
+MAKE_ROOM: Final = "make room there. What is visible stays as it is, and the job goes on from its last checkpoint"
 
 
 @dataclass(frozen=True)

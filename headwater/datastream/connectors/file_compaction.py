@@ -16,7 +16,8 @@ from typing import Any, Final
 
 from headwater.checkpoint.durable_file import sync_directory
 from headwater.common.errors import CheckpointError, ConfigurationError
-from headwater.datastream.connectors.file_committer import FileCommittable, FileCommitter, make_visible
+from headwater.common.local_disk import room_for
+from headwater.datastream.connectors.file_committer import MAKE_ROOM, FileCommittable, FileCommitter, make_visible
 from headwater.datastream.no_effect import warn_no_effect
 
 __all__ = ["CompactingCommitter", "FileCompactStrategy", "FileCompactor"]
@@ -137,7 +138,8 @@ class CompactingCommitter(FileCommitter):
         if not os.path.exists(final):
             # The pending name of a part, with more in it: find_leftovers finds it, too.
             pending = os.path.join(directory, f".{_PREFIX}{group[0].pending_name.lstrip('.')}")
-            self._write(pending, directory, group)
+            with room_for("a joined file of FileSink", directory, MAKE_ROOM):
+                self._write(pending, directory, group)
             os.rename(pending, final)
             sync_directory(directory)  # before a part is deleted
         for member in group:

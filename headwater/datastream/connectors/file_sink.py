@@ -12,6 +12,7 @@ import os
 import uuid
 import warnings
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 
@@ -19,11 +20,17 @@ from headwater.checkpoint.durable_file import sync_directory
 from headwater.checkpoint.paths import validate_name
 from headwater.common.connector import Committer, Sink, SinkWriter, WriterContext
 from headwater.common.errors import ConfigurationError
+from headwater.common.local_disk import room_for
 from headwater.common.serialization import Encoder
 from headwater.datastream.connectors.bucket_assigner import BucketAssigner
 from headwater.datastream.connectors.bulk_writers import BulkWriter, BulkWriterFactory, EncodedWriter
 from headwater.datastream.connectors.file_access import local_path
-from headwater.datastream.connectors.file_committer import PENDING_SUFFIX, FileCommittable, FileCommitter
+from headwater.datastream.connectors.file_committer import (
+    MAKE_ROOM,
+    PENDING_SUFFIX,
+    FileCommittable,
+    FileCommitter,
+)
 from headwater.datastream.connectors.file_compaction import CompactingCommitter, FileCompactor, FileCompactStrategy
 from headwater.datastream.connectors.part_files import OutputFileConfig, RollingPolicy
 
@@ -194,6 +201,10 @@ class _FileWriter(SinkWriter):
         self._files = 0
 
     def write_batch(self, values: Sequence[Any], timestamps: Sequence[int | None] | None) -> None:
+        with self._room():
+            self._write_batch(values, timestamps)
+
+    def _write_batch(self, values: Sequence[Any], timestamps: Sequence[int | None] | None) -> None:
         if self._one_bucket is not None:
             if values:
                 self._write(self._one_bucket, values)
@@ -206,11 +217,15 @@ class _FileWriter(SinkWriter):
         for bucket, members in by_bucket.items():
             self._write(bucket, members)
 
+    def _room(self) -> AbstractContextManager[None]:
+        return room_for("output of FileSink", self._settings.base_path, MAKE_ROOM)
+
     def prepare_commit(self) -> list[Any]:
-        for bucket in list(self._parts):
-            self._complete_part(bucket)
-        for directory in {committable.directory for committable in self._complete}:
-            sync_directory(directory)  # the pending names must survive a power cut too
+        with self._room():
+            for bucket in list(self._parts):
+                self._complete_part(bucket)
+            for directory in {committable.directory for committable in self._complete}:
+                sync_directory(directory)  # the pending names must survive a power cut too
         complete, self._complete = self._complete, []
         return list(complete)
 

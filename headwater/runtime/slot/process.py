@@ -22,7 +22,7 @@ import traceback
 from dataclasses import dataclass, replace
 
 from headwater.checkpoint.paths import CheckpointLayout
-from headwater.common.errors import HeadwaterError, SerializationError, StateError
+from headwater.common.errors import HeadwaterError, LocalDiskError, SerializationError, StateError
 from headwater.common.processes import alive
 from headwater.graph.plan import JobPlan
 from headwater.runtime import fault
@@ -226,8 +226,10 @@ class SlotServer:
 
 
 def _failure(error: Exception, plan: JobPlan) -> SlotFailure:
-    if isinstance(error, (StateError, SerializationError)):
+    if isinstance(error, (StateError, SerializationError, LocalDiskError)):
         error.args = (plan.with_names(str(error)),)
+    if isinstance(error, LocalDiskError):
+        return SlotFailure(str(error))  # another attempt, after a while, may find room
     if isinstance(error, HeadwaterError):
         try:
             pickle.loads(pickle.dumps(error))

@@ -6,6 +6,7 @@ kept between tasks (the unpickled plan, opened stateless functions) is a cache a
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import os
 import pickle
@@ -16,7 +17,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from pyspark import TaskContext
 
-from headwater.common.errors import HeadwaterError
+from headwater.common.errors import HeadwaterError, LocalDiskError
 from headwater.graph.plan import JobPlan
 from headwater.runtime import fault
 from headwater.runtime.chunk import TO_DRIVER, FrameKind, Header, decode_header, decode_records, encode_frame
@@ -45,6 +46,8 @@ class WorkerJob:
         self.launch = launch
         self.plan: JobPlan = pickle.loads(launch.plan)
         self._runners: dict[tuple[int, int], tuple[StageRunner, list[Routed]]] = {}
+        self._borrowed: StageRunner | None = None
+        """A worker runs one task at a time."""
 
     @classmethod
     def of(cls, launch: SlotLaunch) -> WorkerJob:
@@ -67,15 +70,33 @@ class WorkerJob:
         """A runner with opened functions, and the list into which it emits. Give it back only after success."""
         found = self._runners.pop((stage, partition), None)
         if found is not None:
+            self._borrowed = found[0]
             return found
         outbox: list[Routed] = []
         identity = RunnerIdentity(self.launch.job_id, partition, incarnation)
         runner = StageRunner(self.plan, stage, identity, lambda target, frame: outbox.append((target, frame)))
+        self._borrowed = runner
         runner.open()
         return runner, outbox
 
-    def give_back(self, stage: int, partition: int, runner: StageRunner, outbox: list[Routed]) -> None:
-        self._runners[stage, partition] = (runner, outbox)
+    def give_back(
+        self, stage: int, partition: int, runner: StageRunner, outbox: list[Routed], *, final: bool = False
+    ) -> None:
+        """The task is done. With `final` it was the last one, and the functions are closed."""
+        self._borrowed = None
+        if final:
+            runner.close()
+        else:
+            self._runners[stage, partition] = (runner, outbox)
+
+    @classmethod
+    def give_up(cls, launch: SlotLaunch) -> None:
+        """The task of the job has ended. If not well, what its sinks wrote goes: it would fill the disk."""
+        job = cls._known.get(launch.run_id)
+        if job is not None and job._borrowed is not None:
+            runner, job._borrowed = job._borrowed, None
+            with contextlib.suppress(Exception):
+                runner.abort_epoch()
 
     def close(self) -> None:
         for runner, _ in self._runners.values():
@@ -136,6 +157,8 @@ class _Task:
         except (ConnectionLostError, EOFError, ConnectionError) as error:
             failure = EpochFailure(f"stage {self.stage} partition {self.partition}: {error}", retry=True)
             yield from self.to_driver(failure, FrameKind.ERROR)
+        except LocalDiskError as error:
+            yield from self.to_driver(EpochFailure(str(error), retry=True), FrameKind.ERROR)
         except HeadwaterError as error:
             yield from self.to_driver(EpochFailure(str(error), error=error), FrameKind.ERROR)
         except Exception:
@@ -143,6 +166,8 @@ class _Task:
                 f"internal error in stage {self.stage} partition {self.partition}:\n{traceback.format_exc()}"
             )
             yield from self.to_driver(EpochFailure(str(bug), error=bug), FrameKind.ERROR)
+        finally:
+            WorkerJob.give_up(self.launch)
 
 
 def stage_zero_task(header: EpochHeader, launch: SlotLaunch, index: int) -> _Task:
@@ -169,10 +194,7 @@ def _read_splits(task: _Task, source_task: SourceTask) -> Iterator[Routed]:
         outbox.clear()
         if message is not None:
             yield from task.to_driver(message)
-    if header.final:
-        runner.close()
-    else:
-        job.give_back(0, source_task.subtask, runner, outbox)
+    job.give_back(0, source_task.subtask, runner, outbox, final=header.final)
 
 
 def operator_stage(
@@ -248,7 +270,4 @@ def _in_worker(task: _Task, collected: StageInput, floors: dict[int, int]) -> It
     outbox.clear()
     milliseconds = (time.perf_counter() - started) * 1000
     yield from task.to_driver(StageAck(task.stage, task.partition, outcome, os.getpid(), processing_ms=milliseconds))
-    if header.final:
-        runner.close()
-    else:
-        job.give_back(task.stage, task.partition, runner, outbox)
+    job.give_back(task.stage, task.partition, runner, outbox, final=header.final)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 import pytest
 
 from headwater.common.connector import WriterContext
-from headwater.common.errors import CheckpointError, ConfigurationError
+from headwater.common.errors import CheckpointError, ConfigurationError, LocalDiskError
 from headwater.common.serialization import Encoder
 from headwater.datastream.connectors.file_system import (
     BucketAssigner,
@@ -130,6 +131,21 @@ def test_a_part_that_was_changed_is_not_joined(tmp_path: Path) -> None:
     with pytest.raises(CheckpointError, match="changed from outside"):
         sink.create_committer().commit(committables)
     assert visible(tmp_path) == []
+
+
+def test_a_full_disk_is_named_and_the_commit_repeated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full_disk(*_: Any) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    sink = builder(tmp_path).enable_compact(EACH_CHECKPOINT, CONCAT).build()
+    committables = prepared(sink)
+    with monkeypatch.context() as patched:
+        patched.setattr("headwater.datastream.connectors.file_compaction.copyfileobj", full_disk)
+        with pytest.raises(LocalDiskError, match=rf"cannot be written to {tmp_path}: No space left .*; make room"):
+            sink.create_committer().commit(committables)
+    assert visible(tmp_path) == []
+    sink.create_committer().commit(committables)
+    assert len(visible(tmp_path)) == 1
 
 
 def test_settings_that_make_no_sense(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import time
 from pathlib import Path
@@ -12,7 +13,7 @@ import pyarrow.parquet
 import pytest
 
 from headwater.common.connector import WriterContext
-from headwater.common.errors import CheckpointError, ConfigurationError, SerializationError
+from headwater.common.errors import CheckpointError, ConfigurationError, LocalDiskError, SerializationError
 from headwater.common.serialization import Encoder
 from headwater.common.types import Row
 from headwater.datastream.connectors.file_system import (
@@ -214,3 +215,20 @@ class TestCommit:
         sink, _ = self.prepared(tmp_path)
         with pytest.raises(CheckpointError, match="attempt id"):
             sink.create_writer(WriterContext("job", "files", 0, 1, "../../x", 1))
+
+
+class TestFullDisk:
+    def test_it_is_named_and_nothing_is_left(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        def full_disk(_: int) -> None:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+        sink = FileSink.for_row_format(str(tmp_path), LINES).with_bucket_assigner(FLAT).build()
+        publish(sink, ["visible"])
+        writer = sink.create_writer(context())
+        writer.write_batch(["a"], None)
+        monkeypatch.setattr(os, "fsync", full_disk)
+        with pytest.raises(LocalDiskError, match=rf"FileSink cannot be written to {tmp_path}: No space .*; make room"):
+            writer.prepare_commit()
+        writer.close()
+        (name,) = os.listdir(tmp_path)
+        assert (tmp_path / name).read_text() == "visible\n"
