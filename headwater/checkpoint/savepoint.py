@@ -184,10 +184,10 @@ def open_savepoint(where: Where) -> Savepoint:
         _refuse_half_deleted(layout, info)
         return _opened(directory, layout, info.epoch if epoch is None else epoch, info.path, is_savepoint=True)
     if epoch is None:
-        epochs = ManifestStore(layout).epochs()
-        if not epochs:
+        latest = ManifestStore(layout).latest()
+        if latest is None:
             raise CheckpointError(f"{root} has neither {MARKER} nor a manifest; expected {_EXPECTED}")
-        epoch = epochs[-1]
+        epoch = latest.epoch
     return _opened(directory, layout, epoch, str(layout.manifest(epoch)), is_savepoint=False)
 
 

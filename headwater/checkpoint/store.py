@@ -45,6 +45,8 @@ class ManifestStore:
         self._storage = layout.storage
         self._durable = durable
         self._needed: dict[int, frozenset[str]] = {}  # {epoch: names of files its manifest needs}
+        self._damaged: set[int] = set()
+        """Epochs whose manifests cannot be read, and whoever reads the log knows."""
         self._claim: DriverClaim | None = None
         self._lineage: Lineage | None = None
         """Set with the claim. Without one it is read each time: the directory may be another driver's."""
@@ -187,7 +189,7 @@ class ManifestStore:
         """The manifest of the highest epoch; None in a fresh directory.
 
         If that one is damaged this raises: older ones are never tried, because the output of the newest epoch may be
-        visible already.
+        visible already. The error names the one that a person may choose to start from.
         """
         lineage = self._lineage or read_lineage(self._storage)
         for epoch in reversed(self._listed()):
@@ -195,11 +197,24 @@ class ManifestStore:
                 manifest = self._read(epoch)
             except FileNotFoundError:
                 return self.latest()  # a running job has newer ones by now, and deleted this one
+            except StorageError:
+                raise
+            except CheckpointError as error:
+                raise CheckpointError(f"{error}. {self._what_is_whole(epoch)}") from error
             if lineage.counts(manifest):
                 self._needed[epoch] = _files_of(manifest)
                 return manifest
             log.warning("manifest of epoch %d was written by a driver that had been fenced: it does not count", epoch)
         return None
+
+    def _what_is_whole(self, before_epoch: int) -> str:
+        whole = [epoch for epoch in self.epochs() if epoch < before_epoch and epoch in self._needed]
+        if not whole:
+            return "No manifest in the directory is whole"
+        return (
+            f"The newest manifest that is whole is that of epoch {whole[-1]}: a new job, with a directory of its own, "
+            f"can start from {self.layout.root}@{whole[-1]} (headwater run -s), and gives the output since then again"
+        )
 
     def load(self, epoch: int) -> Manifest:
         """The manifest of `epoch`; CheckpointError if it is missing or not exactly what was written."""
@@ -226,7 +241,8 @@ class ManifestStore:
         Manifests go first: after a crash in between, files are left that no manifest names, and the next call finds
         them. Only files of epochs before the oldest kept one go: an attempt under way, or a full snapshot that a child
         still writes, is of a later epoch. `protected` are names to keep regardless. What the store refuses to delete
-        is logged and tried again by the next call.
+        is logged and tried again by the next call. A damaged manifest keeps all files that it may need, and goes when
+        a whole one would have gone (docs/decisions/0009-damaged-manifests.md).
         """
         if keep < 1:
             raise CheckpointError(f"execution.checkpointing.num-retained is {keep}; expected at least 1")
@@ -234,9 +250,9 @@ class ManifestStore:
         if not epochs:
             return 0
         kept = epochs[-keep:]
-        needed = self._needed_by(kept) | set(protected)
+        unneeded = self._unneeded(kept, set(protected), before_epoch=kept[0])
         old = [manifest_name(epoch) for epoch in epochs[:-keep]]
-        deleted = self._delete(old + self._unneeded(needed, before_epoch=kept[0]))
+        deleted = self._delete(old + unneeded)
         for epoch in epochs[:-keep]:
             self._needed.pop(epoch, None)
         return deleted
@@ -247,7 +263,7 @@ class ManifestStore:
         Only to be called at the start of a job, by the one driver of the directory, before the first attempt.
         """
         epochs = self.epochs()
-        names = self._unneeded(self._needed_by(epochs), before_epoch=None)
+        names = self._unneeded(epochs, set(), before_epoch=None)
         names += [manifest_name(epoch) for epoch in self._listed() if epoch not in epochs]
         names += [f"{MANIFESTS}/{name}" for name in self._storage.list(MANIFESTS) if name.endswith(TEMPORARY_SUFFIX)]
         return self._delete(names)
@@ -264,24 +280,41 @@ class ManifestStore:
         self._needed.clear()
         self._delete(names)
 
-    def _needed_by(self, epochs: list[int]) -> set[str]:
-        needed: set[str] = set()
-        for epoch in epochs:
-            if epoch not in self._needed:
-                self._needed[epoch] = _files_of(self.load(epoch))
-            needed |= self._needed[epoch]
-        return needed
-
-    def _unneeded(self, needed: set[str], before_epoch: int | None) -> list[str]:
+    def _unneeded(self, kept: list[int], protected: set[str], before_epoch: int | None) -> list[str]:
+        """Files of epochs before `before_epoch` (None: of all) that no manifest of the epochs `kept` needs."""
+        needed, spared = set(protected), -1
+        for epoch in kept:
+            files = self._files_needed_by(epoch)
+            if files is None:
+                spared = max(spared, epoch)
+            else:
+                needed |= files
         unneeded: list[str] = []
         for directory in (SNAPSHOTS, SPLITS):
             for name in self._storage.list(directory):
-                epoch = epoch_of_file_name(name)
-                if name in needed or epoch is None:  # a foreign file is not ours to delete
+                epoch_of_file = epoch_of_file_name(name)
+                if name in needed or epoch_of_file is None:  # a foreign file is not ours to delete
                     continue
-                if before_epoch is None or epoch < before_epoch:
+                if epoch_of_file > spared and (before_epoch is None or epoch_of_file < before_epoch):
                     unneeded.append(f"{directory}/{name}")
         return unneeded
+
+    def _files_needed_by(self, epoch: int) -> frozenset[str] | None:
+        """None: its manifest is damaged. Then it may need any file of its epoch or of one before, and no other."""
+        if epoch not in self._needed:
+            try:
+                self._needed[epoch] = _files_of(self.load(epoch))
+            except StorageError:
+                raise
+            except CheckpointError as error:
+                if epoch not in self._damaged:
+                    self._damaged.add(epoch)
+                    log.warning(
+                        "%s. Newer checkpoints are whole, so the job goes on. As long as this one is retained, no file "
+                        "of epoch %d or before is deleted", error, epoch,
+                    )  # fmt: skip
+                return None
+        return self._needed[epoch]
 
     def _delete(self, names: list[str]) -> int:
         # The names were found before this check, so none of them is a file of a driver that takes over after it.

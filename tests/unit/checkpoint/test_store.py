@@ -10,7 +10,8 @@ import pytest
 
 from headwater.checkpoint.finished_splits import FinishedSplits
 from headwater.checkpoint.manifest import Manifest, PartitionRecord, SourceRecord, SplitRecord
-from headwater.checkpoint.paths import CheckpointLayout
+from headwater.checkpoint.paths import CheckpointLayout, epoch_of_file_name
+from headwater.checkpoint.savepoint import open_savepoint
 from headwater.checkpoint.snapshot_file import SnapshotRef, write_snapshot
 from headwater.checkpoint.store import ManifestStore
 from headwater.common.errors import CheckpointError, FencedError
@@ -95,6 +96,67 @@ def test_the_loser_is_fenced_without_hard_links_too(store: ManifestStore, monkey
     with pytest.raises(CheckpointError, match="fenced"):
         store.write(manifest(1))
     assert store.epochs() == [1]
+
+
+def damage(layout: CheckpointLayout, epoch: int) -> None:
+    path = layout.manifest(epoch)
+    assert isinstance(path, Path)
+    path.write_bytes(path.read_bytes()[:-1])
+
+
+class TestDamagedManifest:
+    """Of one that is not the newest nobody knows which files it needs."""
+
+    @pytest.fixture
+    def retained(self, layout: CheckpointLayout) -> CheckpointLayout:
+        """Checkpoints 1, 2 and 3. Files 1 and 2 are for 1 and 2 only, file 3 for all that follow."""
+        store = ManifestStore(layout, durable=False)
+        store.take_over("job")
+        first, second, third = (snapshot(layout, epoch) for epoch in (1, 2, 3))
+        store.write(manifest(1, [first]))
+        store.write(manifest(2, [first, second]))
+        store.write(manifest(3, [third]))
+        snapshot(layout, 1, "orphan")
+        snapshot(layout, 2, "orphan")
+        snapshot(layout, 4, "orphan")
+        return layout
+
+    def test_a_job_starts_beside_it_and_keeps_what_it_may_need(
+        self, retained: CheckpointLayout, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        damage(retained, 2)
+        latest = ManifestStore(retained).take_over("job")
+        assert latest is not None and latest.epoch == 3
+        assert f"manifest {retained.manifest(2)} of epoch 2 is damaged" in caplog.text
+        assert "no file of epoch 2 or before is deleted" in caplog.text
+        assert [epoch_of_file_name(name) for name in names(retained.snapshots)] == [1, 1, 2, 2, 3]
+        assert len(names(retained.manifests)) == 3, "it is left for a person to look at"
+
+    def test_it_goes_when_a_whole_one_would(self, retained: CheckpointLayout) -> None:
+        damage(retained, 2)
+        store = ManifestStore(retained)
+        store.take_over("job")
+        store.write(manifest(4, [snapshot(retained, 4)]))
+        store.collect_garbage(keep=3)
+        assert [epoch_of_file_name(name) for name in names(retained.snapshots)] == [1, 1, 2, 2, 3, 4]
+        store.write(manifest(5, [snapshot(retained, 5)]))
+        store.collect_garbage(keep=3)
+        assert store.epochs() == [3, 4, 5]
+        assert [epoch_of_file_name(name) for name in names(retained.snapshots)] == [3, 4, 5]
+
+    def test_the_newest_stops_everything_and_tells_the_way_out(self, retained: CheckpointLayout) -> None:
+        damage(retained, 3)
+        damage(retained, 2)
+        expected = (
+            rf"manifest {retained.manifest(3)} of epoch 3 is damaged.* The newest manifest that is whole is that of "
+            rf"epoch 1: .*can start from {retained.root}@1 \(headwater run -s\), and gives the output since then again"
+        )
+        for read in (ManifestStore(retained).latest, lambda: open_savepoint(retained.root)):
+            with pytest.raises(CheckpointError, match=expected):
+                read()
+        damage(retained, 1)
+        with pytest.raises(CheckpointError, match=r"epoch 3 is damaged.* No manifest in the directory is whole"):
+            ManifestStore(retained).take_over("job")
 
 
 def test_every_single_damaged_byte_is_found_and_older_epochs_are_not_used(
