@@ -1,6 +1,6 @@
 """How large a delta is: one small tuple for each of many keys, of which each epoch changes 1 %, no key twice.
 
-`full_mb` is a full snapshot: a rescale, here to the same parallelism, begins with one. `delta_mb` is what the median
+`full_mb` is a full snapshot: a rescale, here to one more and back, begins with one. `delta_mb` is what the median
 checkpoint after it wrote for each epoch that it holds; as a rule that is one. RocksDB's full snapshot is its files.
 """
 
@@ -45,6 +45,7 @@ def main() -> None:
     client = env.execute_async("delta_size")
     assert isinstance(client, LocalJobClient)
     wait_until(client, lambda: client.progress()["records_in"] >= keys)
+    client.rescale(options.parallelism + 1).result()
     client.rescale(options.parallelism).result()
     wait_until(client, lambda: len(client.checkpoints()) > options.checkpoints)
     first, *others = client.checkpoints()

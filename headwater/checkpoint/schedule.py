@@ -58,6 +58,11 @@ class CheckpointSchedule:
         self._failures += 1
         return self._failures <= self._settings.tolerable_failures
 
+    @property
+    def fails(self) -> bool:
+        """Whether more checkpoints in a row have failed than may, and none has been completed since."""
+        return self._failures > self._settings.tolerable_failures
+
     def abandoned(self) -> None:
         """The job goes back to an earlier checkpoint: the one in flight, if any, does not count as failed."""
         self._in_flight = False

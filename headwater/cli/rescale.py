@@ -34,6 +34,12 @@ def rescale(arguments: Sequence[str]) -> int:
     before = ask(directory, card, "status")["parallelism"]
     asked = time.monotonic()
     seconds = ask(directory, card, "rescale", parallelism=given.parallelism)
+    if seconds == 0:
+        if before == given.parallelism:
+            print(f"job '{card.name}' has parallelism {before} already; nothing was done")
+        else:
+            print(f"job '{card.name}' keeps parallelism {before}: the program sets it; nothing was done")
+        return 0
     after = ask(directory, card, "status")
     print(
         f"job '{card.name}': parallelism {before} -> {after['parallelism']}; it stood still for "

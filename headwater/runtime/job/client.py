@@ -114,7 +114,7 @@ class LocalJobClient(JobClient):
     def rescale(self, parallelism: int) -> CompletableFuture[float]:
         """Go on with another parallelism, between two epochs. The future has the seconds for which the job stood still.
 
-        Operators whose parallelism the program sets keep it.
+        Operators whose parallelism the program sets keep it. 0: nothing was done, because nothing would change.
         """
         coordinator = self._running_coordinator("rescale()")
         if self._replan is None:

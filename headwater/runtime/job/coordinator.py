@@ -31,7 +31,7 @@ from headwater.runtime.engine import Engine, EpochAttemptError, EpochHeader
 from headwater.runtime.job.acks import SourceAck, SplitAck, StageAck
 from headwater.runtime.job.checkpoints import CheckpointFailuresError, Checkpoints, Cut, Place
 from headwater.runtime.job.committers import SinkCommitters
-from headwater.runtime.job.fingerprint import plan_fingerprint, stateful_operators
+from headwater.runtime.job.fingerprint import parallelisms, plan_fingerprint, stateful_operators
 from headwater.runtime.job.progress import JobProgress
 from headwater.runtime.job.requests import Request, RescaleRequest, SavepointRequest
 from headwater.runtime.job.source_progress import DataFrameProgress, SplitSourceProgress, group_by_source
@@ -214,7 +214,7 @@ class Coordinator:
             # The checkpoint failed, but the caller must not go on without one.
             self._checkpoint_now(final=final)
         duration_ms = (time.monotonic() - started) * 1000
-        if self._policy.forgets_on_success:
+        if self._policy.forgets_on_success and not self.checkpoints.schedule.fails:
             self._failures_ms.clear()
         if not final:
             self._sizer.observe(records, duration_ms)
@@ -283,6 +283,9 @@ class Coordinator:
                 self.checkpoints.savepoints.append(request)
                 self._cut_requested = True
                 continue
+            if isinstance(request, RescaleRequest) and self._is_present(request):
+                request.done.set_result(0.0)
+                continue
             started = time.monotonic()
             try:
                 self.settle_checkpoint()
@@ -297,6 +300,10 @@ class Coordinator:
                 raise
             request.path.result()
             raise StoppedWithSavepoint
+
+    def _is_present(self, request: RescaleRequest) -> bool:
+        """Whether the job has that parallelism already: asked here, because another request may have come before."""
+        return request.plan is not None and parallelisms(request.plan) == parallelisms(self.plan)
 
     def _checkpoint_now(self, *, final: bool) -> None:
         """A checkpoint of its own, without input. Complete on return."""

@@ -23,3 +23,9 @@ def plan_fingerprint(plan: JobPlan) -> str:
     ]
     sources = sorted(source.uid for source in plan.sources)
     return hashlib.sha256(msgspec.msgpack.encode([facts, sources])).hexdigest()[:32]
+
+
+def parallelisms(plan: JobPlan) -> dict[str, int]:
+    """{uid: parallelism} of all operators and sources. The same for two plans of a program: nothing to rescale."""
+    operators = {operator.uid: operator.parallelism for stage in plan.stages for operator in stage.operators}
+    return operators | {source.uid: source.parallelism for source in plan.sources}

@@ -29,7 +29,7 @@ class RescaleRequest:
     plan: JobPlan | None = None
     """The program's plan at that parallelism."""
     done: Future[float] = field(default_factory=Future)
-    """How many seconds the job stood still, when it goes on."""
+    """How many seconds the job stood still, when it goes on; 0 if it has that parallelism already."""
 
 
 Request = SavepointRequest | RescaleRequest

@@ -170,6 +170,16 @@ def test_rescale(jobs: Jobs, capsys: Out, monkeypatch: pytest.MonkeyPatch) -> No
     assert "invalid int value: 'many'" in capsys.readouterr().err
 
 
+def test_a_rescale_that_changes_nothing(jobs: Jobs, capsys: Out) -> None:
+    job = jobs.start("aaa111", "payments")
+    job.seconds.set_result(0.0)
+    assert main(["rescale", "payments", "-p", "2"]) == 0
+    assert capsys.readouterr().out == "job 'payments' has parallelism 2 already; nothing was done\n"
+    job.asked.clear()
+    assert main(["rescale", "payments", "-p", "3"]) == 0
+    assert capsys.readouterr().out == "job 'payments' keeps parallelism 2: the program sets it; nothing was done\n"
+
+
 def test_savepoints_need_a_place(jobs: Jobs, capsys: Out) -> None:
     jobs.start("aaa111", "payments")
     assert main(["savepoint", "trigger", "payments"]) == 1

@@ -19,12 +19,13 @@ from headwater.common.errors import CheckpointError, JobFailedError
 from headwater.runtime.engine import EpochHeader
 from headwater.runtime.job import checkpoints as checkpoints_module
 from headwater.runtime.job.committers import SinkCommitters
-from headwater.runtime.job.coordinator import Coordinator
+from headwater.runtime.job.coordinator import Coordinator, RescaleAsked
+from headwater.runtime.job.requests import RescaleRequest
 from headwater.runtime.slot import slot as slot_module
 from headwater.runtime.slot import upload as upload_module
 from headwater.runtime.slot.protocol import SnapshotPart
 from tests.unit.runtime.in_process_engine import InProcessEngine, plan_of
-from tests.unit.runtime.test_coordinator import EPOCH_RECORDS, Job, expected
+from tests.unit.runtime.test_coordinator import EPOCH_RECORDS, Job, expected, summing
 
 
 class SpanningJob(Job):
@@ -196,12 +197,13 @@ def test_the_next_checkpoint_has_what_a_failed_one_would_have(
 
 
 def test_too_many_failed_checkpoints_are_a_failure_of_the_job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    _break(monkeypatch, "manifest", times=100)
+    failures = _break(monkeypatch, "manifest", times=100)
     job = SpanningJob(tmp_path, set(range(10)), tolerable_failures=1)
     job.start()
     with pytest.raises(JobFailedError, match=r"restart policy allows no more.*no space left"):
         job.run()
     assert job.sink.results() == []
+    assert len(failures) == 1 + 3 + 1, "epochs in between are no success as long as no checkpoint is complete"
 
 
 def _break(monkeypatch: pytest.MonkeyPatch, what: str, times: int) -> list[int]:
@@ -309,3 +311,16 @@ def test_a_full_snapshot_from_before_a_chain_that_began_anew_is_not_used() -> No
     checkpoint(2, "full")
     checkpoint(3, "delta")
     assert [each.name for each in checkpoints.chains[place]] == ["full-2", "delta-3"]
+
+
+def test_a_rescale_to_the_present_parallelism_does_nothing(tmp_path: Path) -> None:
+    job = SpanningJob(tmp_path, set())
+    job.start()
+    same, other = RescaleRequest(2, job.plan()), RescaleRequest(3, plan_of(summing, 3, job.sink))
+    job.coordinator.ask(same)
+    job.coordinator.serve_requests()
+    assert same.done.result(0) == 0.0
+    assert job.coordinator.epoch == -1, "not even a checkpoint was made"
+    job.coordinator.ask(other)
+    with pytest.raises(RescaleAsked):
+        job.coordinator.serve_requests()
