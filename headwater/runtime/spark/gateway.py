@@ -20,6 +20,7 @@ from pyspark.find_spark_home import _find_spark_home
 from pyspark.serializers import UTF8Deserializer, read_int
 
 from headwater.common.errors import ConfigurationError
+from headwater.runtime.spark import class_archive
 
 START_SECONDS = 120
 
@@ -55,6 +56,11 @@ def can_start_directly(master: str, confs: Mapping[str, str]) -> bool:
     )
 
 
+def class_path(spark_home: str | Path) -> str:
+    """Of the driver's JVM."""
+    return f"{spark_home}/conf/:{spark_home}/jars/*"
+
+
 def start_gateway(java: str, confs: Mapping[str, str]) -> subprocess.Popen[bytes]:
     """Start the JVM and put its address where PySpark looks for it. The JVM ends when this process does."""
     home = Path(_find_spark_home())
@@ -72,9 +78,10 @@ def start_gateway(java: str, confs: Mapping[str, str]) -> subprocess.Popen[bytes
         java,
         *confs["spark.driver.extraJavaOptions"].split(),
         *_MODULE_OPTIONS,
+        *class_archive.jvm_options(class_archive.location()),
         f"-Xmx{confs['spark.driver.memory']}",
         "-cp",
-        f"{home}/conf/:{home}/jars/*",
+        class_path(home),
         "org.apache.spark.deploy.SparkSubmit",
         *(part for key, value in confs.items() for part in ("--conf", f"{key}={value}")),
         "pyspark-shell",

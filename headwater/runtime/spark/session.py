@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import logging
 import os
+import subprocess
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from pyspark import SparkConf, SparkContext
 
@@ -42,7 +42,7 @@ _DEFAULTS = {
 _JVM_OPTIONS = "-XX:+UseParallelGC -XX:TieredStopAtLevel=1 -XX:-UsePerfData -Xshare:auto"
 
 
-_jvm_process: Any = None  # kept: the JVM ends when the pipe to its standard input closes
+_jvm_process: subprocess.Popen[bytes] | None = None  # kept: the JVM ends when the pipe to its standard input closes
 
 
 @dataclass(frozen=True)
@@ -76,18 +76,14 @@ def spark_context(settings: SparkSettings) -> SparkContext:
     java = require_java()
     os.environ["PYSPARK_PYTHON"] = os.environ.get("PYSPARK_PYTHON", sys.executable)
     os.environ["PYTHONPATH"] = os.pathsep.join(dict.fromkeys(_import_paths()))
-    spark_level = settings.log_level.lower() if settings.log_level.upper() in ("DEBUG", "INFO") else "off"
+    options = jvm_options(settings.log_level.lower() if settings.log_level.upper() in ("DEBUG", "INFO") else "off")
     confs = {
         **_DEFAULTS,
         "spark.master": settings.master,
         "spark.app.name": settings.app_name,
         "spark.driver.memory": settings.driver_memory,
-        "spark.driver.extraJavaOptions": (
-            f"{_JVM_OPTIONS} -Dlog4j2.configurationFile={_LOG4J.as_uri()} -Dheadwater.spark.log.level={spark_level}"
-        ),
-        "spark.executor.extraJavaOptions": (
-            f"{_JVM_OPTIONS} -Dlog4j2.configurationFile={_LOG4J.as_uri()} -Dheadwater.spark.log.level={spark_level}"
-        ),
+        "spark.driver.extraJavaOptions": options,
+        "spark.executor.extraJavaOptions": options,
         "spark.executorEnv.PYTHONPATH": os.environ["PYTHONPATH"],
         **settings.confs,
     }
@@ -106,6 +102,16 @@ def spark_context(settings: SparkSettings) -> SparkContext:
 def _active_context() -> SparkContext | None:
     active: SparkContext | None = SparkContext._active_spark_context
     return active if active is not None and active._jsc is not None else None
+
+
+def jvm_options(spark_log_level: str) -> str:
+    """Of drivers and executors, unless the configuration says otherwise."""
+    return f"{_JVM_OPTIONS} -Dlog4j2.configurationFile={_LOG4J.as_uri()} -Dheadwater.spark.log.level={spark_log_level}"
+
+
+def jvm_process() -> subprocess.Popen[bytes] | None:
+    """The driver's JVM, if it was started here."""
+    return _jvm_process
 
 
 def _start(java: str, master: str, confs: Mapping[str, str]) -> SparkContext:
