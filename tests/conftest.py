@@ -13,6 +13,9 @@ from hypothesis import HealthCheck, settings
 HERE = Path(__file__).parent
 
 MARKS_BY_FOLDER = {"spark": ("spark",), "golden": ("golden", "spark"), "recovery": ("recovery", "spark")}
+MAY_START_SPARK = {*MARKS_BY_FOLDER, "parity"}
+"""The folders in which `make test` looks for tests with the `spark` mark."""
+
 TIMEOUT_S_BY_MARK = {"recovery": 600, "golden": 300}
 """For tests without a `timeout` mark of their own; others get the default of pyproject.toml."""
 
@@ -27,6 +30,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         folder = item.path.relative_to(HERE).parts[0]
         for mark in MARKS_BY_FOLDER.get(folder, ()):
             item.add_marker(mark)
+        if item.get_closest_marker("spark") and folder not in MAY_START_SPARK:
+            raise pytest.UsageError(f"{item.nodeid} is marked `spark`: put it into tests/spark, or nobody runs it")
         if item.get_closest_marker("timeout") is None:
             for mark, seconds in TIMEOUT_S_BY_MARK.items():
                 if item.get_closest_marker(mark):
