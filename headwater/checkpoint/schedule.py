@@ -42,6 +42,10 @@ class CheckpointSchedule:
         """A checkpoint is now in flight."""
         self._last_cut_ms, self._in_flight = now_ms, True
 
+    @property
+    def timeout_ms(self) -> int:
+        return self._settings.timeout_ms
+
     def timed_out(self, now_ms: float) -> bool:
         """Whether the checkpoint in flight has taken too long."""
         return (

@@ -25,15 +25,14 @@ from headwater.checkpoint.store import ManifestStore
 from headwater.common.errors import CheckpointError, FencedError
 from headwater.runtime import fault
 from headwater.runtime.background import THREADS, Background
+from headwater.runtime.job.checkpoint_failures import Place as Place
+from headwater.runtime.job.checkpoint_failures import StageOperators, not_in_time, part_failed
 from headwater.runtime.job.checkpoint_stats import CheckpointStats, PartStats
 from headwater.runtime.job.committers import SinkCommitters
 from headwater.runtime.job.requests import SavepointRequest
 from headwater.runtime.slot.protocol import SnapshotPart
 
 log = logging.getLogger(__name__)
-
-Place = tuple[int, int]
-"""(stage, partition)"""
 
 GRACE_SECONDS = 0.1
 """How long an epoch waits for its own checkpoint before the next one starts beside it."""
@@ -77,8 +76,10 @@ class Checkpoints:
         schedule: CheckpointSchedule,
         retained: int,
         background: Background = THREADS,
+        operators: StageOperators | None = None,
     ) -> None:
         self._store = store
+        self._operators = operators or {}
         self._committers = committers
         self.schedule = schedule
         self._retained = retained
@@ -139,12 +140,18 @@ class Checkpoints:
         cut = self.in_flight
         if cut is None:
             return None
-        errors = [f"partition {place}: {part.error}" for place, part in cut.parts.items() if part.error is not None]
+        errors = [
+            part_failed(place, part.error, self._operators)
+            for place, part in cut.parts.items()
+            if part.error is not None
+        ]
         if errors:
             return self._fail(cut, errors[0])
         if cut.waiting_for:
-            if self.schedule.timed_out(_now_ms()):
-                return self._fail(cut, f"partitions {sorted(cut.waiting_for)} were not done in time")
+            now_ms = _now_ms()
+            if self.schedule.timed_out(now_ms):
+                waited_ms = now_ms - cut.started * 1000
+                return self._fail(cut, not_in_time(cut, waited_ms, self.schedule.timeout_ms, self._operators))
             return None
         if cut.future is None:
             cut.chains = self._chains_with(cut.parts)

@@ -106,7 +106,12 @@ class Coordinator:
         settings = settings or CheckpointSettings()
         self._eager = self._committers.eager if settings.interval_ms > 0 else set()
         self.checkpoints = Checkpoints(
-            self._store, self._committers, CheckpointSchedule(settings), retained, background
+            self._store,
+            self._committers,
+            CheckpointSchedule(settings),
+            retained,
+            background,
+            {stage.index: [each.name for each in stage.operators if each.needs_slot] for stage in plan.stages},
         )
         self._worker_pids: list[int] = []
         self.split_sources = [
