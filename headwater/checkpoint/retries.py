@@ -100,5 +100,6 @@ def _text(what: str, url: str, attempts: int, error: Exception) -> str:
     tries = "once, and would fail again" if not passes(error) else f"{attempts} times"
     return (
         f"checkpoint storage: {what} of {url} failed {tries}: {type(error).__name__}: {error}; see that the store can "
-        "be reached and that its credentials are valid on every host of the job"
+        "be reached and that its credentials are valid on every host of the job. Options of the store are in "
+        "headwater.storage.options, or the environment variable HEADWATER_STORAGE_OPTIONS"
     )

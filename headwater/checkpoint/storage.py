@@ -75,6 +75,10 @@ class CheckpointStorage(Protocol):
         """Names (without the directory) of the files in `directory`, in no order; empty where there is none."""
         ...
 
+    def directories(self) -> Sequence[str]:
+        """Names of the directories directly in this one, in no order; empty if it is not there. For tools."""
+        ...
+
     def delete(self, name: str) -> bool:
         """Delete a file. False if it is known not to have been there."""
         ...

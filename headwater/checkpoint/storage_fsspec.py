@@ -12,7 +12,7 @@ import io
 import logging
 import os
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, Final, TypeVar, cast
 
@@ -147,7 +147,13 @@ class FsspecStorage:
             found = self._call("listing", directory, lambda fs, path: fs.ls(path, detail=True))
         except FileNotFoundError:
             return []
-        return [entry["name"].rstrip("/").rpartition("/")[2] for entry in found if entry["type"] == "file"]
+        return _names(found, "file")
+
+    def directories(self) -> Sequence[str]:
+        try:
+            return _names(self._call("listing", "", lambda fs, path: fs.ls(path, detail=True)), "directory")
+        except FileNotFoundError:
+            return []
 
     def delete(self, name: str) -> bool:
         if self.copies is not None:
@@ -185,10 +191,15 @@ class FsspecStorage:
             except (ImportError, ValueError, TypeError) as error:
                 raise CheckpointError(
                     f"checkpoint directory {self.url} cannot be used: {error}. Expected a path, or a URL whose scheme "
-                    "fsspec knows and whose package is installed (for s3: pip install 'headwater[s3]')"
+                    "fsspec knows and whose package is installed (for s3: pip install 'headwater[s3]'), with options "
+                    "that it has (headwater.storage.options, HEADWATER_STORAGE_OPTIONS)"
                 ) from error
             opened = self._opened = (os.getpid(), fs, root.rstrip("/"))
         return opened[1], opened[2]
+
+
+def _names(entries: Iterable[Mapping[str, Any]], kind: str) -> list[str]:
+    return [entry["name"].rstrip("/").rpartition("/")[2] for entry in entries if entry["type"] == kind]
 
 
 class _RangeReader(io.RawIOBase):

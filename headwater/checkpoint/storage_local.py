@@ -66,6 +66,9 @@ class LocalStorage:
         except FileNotFoundError:
             return []
 
+    def directories(self) -> Sequence[str]:
+        return [path.name for path in self.root.iterdir() if path.is_dir()] if self.root.is_dir() else []
+
     def delete(self, name: str) -> bool:
         try:
             (self.root / name).unlink()

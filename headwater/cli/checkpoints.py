@@ -8,9 +8,10 @@ from typing import Any
 
 from headwater.checkpoint.history import RetainedCheckpoint, retained_checkpoints
 from headwater.cli.running_jobs import JOB_HELP, add_state_directory, find_job, matching, run_directory, shown
+from headwater.cli.stored_path import stored_path
 from headwater.cli.table import duration, print_table, utc
 from headwater.cli.usage import Parser
-from headwater.common.errors import CheckpointError, HeadwaterError
+from headwater.common.errors import CheckpointError, HeadwaterError, StorageError
 from headwater.runtime.job.control_client import ask
 from headwater.runtime.job.run_directory import JobCard
 
@@ -109,7 +110,9 @@ def _print_retained_of(job: JobCard) -> None:
     if not job.checkpoint_dir:
         raise HeadwaterError(f"job '{job.name}' runs without checkpoints, so it retains none")
     try:
-        found = retained_checkpoints(job.checkpoint_dir)
+        found = retained_checkpoints(stored_path(job.checkpoint_dir))
+    except StorageError:
+        raise
     except CheckpointError as error:
         raise HeadwaterError(f"job '{job.name}' retains no checkpoint yet: {error}") from None
     _print_table(job.checkpoint_dir, found)
@@ -117,7 +120,9 @@ def _print_retained_of(job: JobCard) -> None:
 
 def _print_retained(where: str, cards: Sequence[JobCard]) -> None:
     try:
-        found = retained_checkpoints(where)
+        found = retained_checkpoints(stored_path(where))
+    except StorageError:
+        raise
     except CheckpointError as error:
         jobs = f"the running jobs are {shown(cards)}" if cards else "no job runs"
         raise HeadwaterError(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
+from headwater.checkpoint.storage import is_remote, local_path
 from headwater.cli.usage import Parser, nearest
 from headwater.common.config_options import STATE_DIRECTORY, resolve
 from headwater.common.configuration import Configuration
@@ -54,7 +55,7 @@ def find_job(directory: RunDirectory, wanted: str) -> JobCard:
 
 def matching(cards: Sequence[JobCard], wanted: str) -> list[JobCard]:
     """Those with that id or name, else those whose id begins so, else those with that checkpoint directory."""
-    path = wanted if "://" in wanted else os.path.realpath(wanted)
+    path = wanted.rstrip("/") if is_remote(wanted) else os.path.realpath(local_path(wanted))
     for test in (
         lambda card: wanted in (card.job_id, card.name),
         lambda card: bool(wanted) and card.job_id.startswith(wanted),

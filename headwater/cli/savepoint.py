@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 
 from headwater.checkpoint.catalogue import catalogue
 from headwater.checkpoint.compatibility import Finding, ProgramFacts, Verdict, compare, rename_facts
 from headwater.checkpoint.history import retained_checkpoints
 from headwater.checkpoint.protocol import Refuse, renames
-from headwater.checkpoint.savepoint import MARKER, Savepoint, dispose_savepoint, open_savepoint, savepoint_info
-from headwater.checkpoint.storage import is_remote
+from headwater.checkpoint.savepoint import Savepoint, dispose_savepoint, open_savepoint
+from headwater.checkpoint.savepoint_list import savepoints_in
+from headwater.checkpoint.storage import is_remote, local_path
 from headwater.cli.program_plan import PlannedJob, plan_of_program
 from headwater.cli.run_arguments import parse_run_arguments
 from headwater.cli.running_jobs import add_job_arguments, find_job, run_directory
 from headwater.cli.stop import absolute
+from headwater.cli.stored_path import stored_path
 from headwater.cli.table import print_table, utc
 from headwater.cli.usage import FAILURE, Parser, UsageError, nearest
 from headwater.common.config_options import IGNORE_UNCLAIMED_STATE, UID_MAPPING
@@ -54,9 +54,10 @@ def _diff(arguments: Sequence[str]) -> int:
     path, *rest = arguments
     if not rest:
         raise UsageError("headwater savepoint diff: no program given; expected SAVEPOINT program.py")
-    opened = open_savepoint(path)
+    program_arguments = parse_run_arguments(rest)
+    opened = open_savepoint(stored_path(path, program_arguments.settings))
     with contextlib.redirect_stdout(sys.stderr):  # what the program prints is not part of the answer
-        job, exit_code = plan_of_program(parse_run_arguments(rest))
+        job, exit_code = plan_of_program(program_arguments)
         if job is None:
             return exit_code
         program = program_facts(job.plan)
@@ -95,7 +96,7 @@ def _summary(findings: Sequence[Finding]) -> str:
 
 def _inspect(arguments: Sequence[str]) -> int:
     path = _parser("inspect", _INSPECT, "SAVEPOINT").parse_args(list(arguments)).SAVEPOINT
-    opened = open_savepoint(path)
+    opened = open_savepoint(stored_path(path))
     facts = catalogue(opened)
     manifest = opened.manifest
     kind = "savepoint" if opened.is_savepoint else "checkpoint"
@@ -122,7 +123,12 @@ def _inspect(arguments: Sequence[str]) -> int:
 
 def _list(arguments: Sequence[str]) -> int:
     directory = _parser("list", _LIST, "DIR").parse_args(list(arguments)).DIR
-    rows = _savepoints_in(Path(directory)) if os.path.isdir(directory) else []
+    rows: list[tuple[str, ...]] = [
+        (each.path, each.info.job_name, str(each.info.epoch), utc(each.info.created_ms), f"{each.info.bytes:,}")
+        if each.info is not None
+        else (each.path, "", "", "", each.problem)
+        for each in savepoints_in(stored_path(directory))
+    ]
     if not rows:
         rows = _checkpoints_in(directory)
     _print_table("list", rows)
@@ -132,11 +138,12 @@ def _list(arguments: Sequence[str]) -> int:
 def _checkpoints_in(directory: str) -> list[tuple[str, ...]]:
     """Those that a job retains, if it is a job's directory."""
     try:
-        found = retained_checkpoints(directory)
+        found = retained_checkpoints(stored_path(directory))
     except StorageError:
         raise
     except CheckpointError:
-        what = "has neither savepoints nor checkpoints" if _exists(directory) else "does not exist"
+        exists = is_remote(directory) or local_path(directory).exists()
+        what = "has neither savepoints nor checkpoints" if exists else "does not exist"
         raise CheckpointError(
             f"{directory} {what}; expected a directory with savepoints, or the checkpoint directory of a job"
         ) from None
@@ -150,26 +157,6 @@ def _checkpoints_in(directory: str) -> list[tuple[str, ...]]:
         )
         for each in found
     ]
-
-
-def _exists(directory: str) -> bool:
-    return is_remote(directory) or os.path.exists(directory)
-
-
-def _savepoints_in(directory: Path) -> list[tuple[str, ...]]:
-    """The directory itself, or those in it."""
-    candidates = [directory, *sorted(each for each in directory.iterdir() if each.is_dir())]
-    rows: list[tuple[str, ...]] = []
-    for each in candidates:
-        if not (each / MARKER).exists():
-            continue
-        try:
-            info = savepoint_info(each)
-        except CheckpointError as error:
-            rows.append((str(each), "", "", "", str(error)))
-        else:
-            rows.append((str(each), info.job_name, str(info.epoch), utc(info.created_ms), f"{info.bytes:,}"))
-    return rows
 
 
 def _trigger(arguments: Sequence[str]) -> int:
@@ -186,7 +173,7 @@ def _trigger(arguments: Sequence[str]) -> int:
 
 def _dispose(arguments: Sequence[str]) -> int:
     path = _parser("dispose", _DISPOSE, "SAVEPOINT").parse_args(list(arguments)).SAVEPOINT
-    dispose_savepoint(path)
+    dispose_savepoint(stored_path(path))
     print(f"disposed of {path}")
     return 0
 
@@ -223,7 +210,8 @@ commands:
   dispose SAVEPOINT          delete it
 
 SAVEPOINT is a savepoint's directory, a job's checkpoint directory (its newest checkpoint; DIR@EPOCH for another), or
-the manifest file of a checkpoint."""
+the manifest file of a checkpoint. DIR and SAVEPOINT may be URLs (s3://...); what the store needs to be opened is in the
+environment: its own variables, or HEADWATER_STORAGE_OPTIONS=key:value,... (headwater.storage.options)."""
 
 _VERBS: dict[str, Callable[[Sequence[str]], int]] = {
     "trigger": _trigger,

@@ -15,11 +15,10 @@ from pathlib import Path
 
 from headwater.checkpoint.manifest import Manifest
 from headwater.checkpoint.savepoint import open_savepoint, write_savepoint
-from headwater.checkpoint.storage import StorageSpec, is_remote
 from headwater.cli.run_arguments import RunArguments, parse_run_arguments
+from headwater.cli.stored_path import stored_path
 from headwater.cli.table import print_table
 from headwater.cli.usage import FAILURE, Parser, UsageError
-from headwater.common.config_options import STORAGE_OPTIONS
 from headwater.common.config_values import read_duration_ms
 from headwater.common.errors import ConfigurationError, HeadwaterError, short_repr
 from headwater.runtime.shadow import ShadowRun
@@ -86,8 +85,7 @@ def _split(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
 
 def _fork(where: str, program: RunArguments, scratch: Path) -> tuple[str, Manifest]:
     """A savepoint that stays: a job that runs deletes its checkpoints as it goes on."""
-    options = program.settings.get(STORAGE_OPTIONS, {})
-    opened = open_savepoint(StorageSpec(where, options) if is_remote(where) else where)
+    opened = open_savepoint(stored_path(where, program.settings))
     if opened.manifest.finished:
         raise HeadwaterError(f"{opened.path}: the input of the job had ended by then; there is nothing left to run")
     if opened.is_savepoint:

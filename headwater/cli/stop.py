@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 
+from headwater.checkpoint.storage import is_remote, local_path
 from headwater.cli.running_jobs import add_job_arguments, find_job, run_directory
 from headwater.cli.usage import FAILURE, Parser
 from headwater.common.errors import HeadwaterError
@@ -62,7 +62,7 @@ def cancel(arguments: Sequence[str]) -> int:
 
 def absolute(directory: str | None) -> str | None:
     """The job's working directory is another one."""
-    return directory if directory is None or "://" in directory else os.path.abspath(os.path.expanduser(directory))
+    return directory if directory is None or is_remote(directory) else str(local_path(directory))
 
 
 def _say_how_it_ended(card: JobCard, end: JobEnd, expected: str, done: str) -> int:

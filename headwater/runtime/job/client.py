@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import CancelledError, Future
 from typing import Any, TypeVar
 
+from headwater.checkpoint.storage import StorageSpec, is_remote
 from headwater.common.completable_future import CompletableFuture
 from headwater.common.errors import ConfigurationError, HeadwaterError, short_repr
 from headwater.common.job_client import JobClient
@@ -44,11 +45,14 @@ class LocalJobClient(JobClient):
         plan: JobPlan,
         savepoint_directory: str | None = None,
         replan: Callable[[int], JobPlan] | None = None,
+        storage_options: Mapping[str, str] | None = None,
     ) -> None:
         self._job_id = JobID(job_id)
         self._plan = plan
         self._savepoint_directory = savepoint_directory
         self._replan = replan
+        self._storage_options = dict(storage_options or {})
+        """What it takes to open a savepoint directory that is a URL."""
         self._status = JobStatus.CREATED
         self._result: CompletableFuture[JobExecutionResult] = CompletableFuture()
         self._coordinator: Coordinator | None = None
@@ -136,7 +140,9 @@ class LocalJobClient(JobClient):
                 "no directory was given for the savepoint; pass one, or set execution.checkpointing.savepoint-dir"
             )
         name = f"savepoint-{str(self._job_id)[:6]}-{secrets.token_hex(6)}"
-        request = SavepointRequest(f"{chosen.rstrip('/')}/{name}", stop=stop, drain=drain)
+        target = f"{chosen.rstrip('/')}/{name}"
+        where = StorageSpec(target, self._storage_options) if is_remote(target) else target
+        request = SavepointRequest(where, stop=stop, drain=drain)
         coordinator.ask(request)
         return _as_completable(request.path)
 

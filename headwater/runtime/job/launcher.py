@@ -38,6 +38,7 @@ from headwater.common.config_options import (
     SAVEPOINT_DIRECTORY,
     SLOT_HEALTH,
     STATE_DIRECTORY,
+    STORAGE_OPTIONS,
     TOLERABLE_FAILED_CHECKPOINTS,
     spark_settings,
 )
@@ -114,7 +115,11 @@ class _Job:
             warn_if_running(self._spark_settings())
         self._start = prepare_start(self._plan, configuration)
         self.client = LocalJobClient(
-            self._start.job_id, self._plan, configuration.get(SAVEPOINT_DIRECTORY), self._replan
+            self._start.job_id,
+            self._plan,
+            configuration.get(SAVEPOINT_DIRECTORY),
+            self._replan,
+            configuration.get(STORAGE_OPTIONS, {}),
         )
 
     def start(self) -> None:

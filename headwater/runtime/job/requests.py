@@ -5,6 +5,7 @@ from __future__ import annotations
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 
+from headwater.checkpoint.savepoint import Where
 from headwater.graph.plan import JobPlan
 
 
@@ -12,7 +13,7 @@ from headwater.graph.plan import JobPlan
 class SavepointRequest:
     """Copy the next checkpoint that is cut to `target`."""
 
-    target: str
+    target: Where
     stop: bool = False
     """End the job with that checkpoint."""
     drain: bool = False

@@ -109,5 +109,8 @@ class SimulatedStorage:
     def locate(self, name: str) -> StoredFile:
         return StoredFile(self, name)
 
+    def directories(self) -> Sequence[str]:
+        return []  # a job does not ask
+
     def local_copy(self, name: str) -> Path | None:
         return None

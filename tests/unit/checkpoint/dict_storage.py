@@ -80,6 +80,9 @@ class DictStorage:
         assert isinstance(names, list)
         return names
 
+    def directories(self) -> Sequence[str]:
+        return sorted({name.partition("/")[0] for name in self.files if "/" in name})
+
     def delete(self, name: str) -> bool:
         return bool(self.around("delete", name, lambda: self.files.pop(name, None) is not None))
 
