@@ -441,9 +441,6 @@ class StageRunner:
             due = operator.next_processing_timer()
             if due is not None:
                 timers.append(due)
-        if self._plan.settings.get("headwater.type-check", True):
-            for gate in self._gates.values():
-                check_state_types(gate.operator.context)
         for gate in self._gates.values():
             committables = gate.operator.prepare_commit()
             if committables:
@@ -455,6 +452,9 @@ class StageRunner:
             context = gate.operator.context
             if context.metrics is not None:
                 outcome.metrics[gate.spec.uid] = {context.partition: context.metrics.take_delta()}
+        if self._plan.settings.get("headwater.type-check", True):
+            for gate in self._gates.values():  # after snapshot_state(), which is part of prepare_commit()
+                check_state_types(gate.operator.context)
         for producer, writer in self._edges:
             if producer not in self._active:
                 continue

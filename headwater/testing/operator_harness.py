@@ -114,8 +114,8 @@ class OperatorHarness:
         """End the epoch and begin the next one."""
         self.open()
         self.operator.process_time(self.clock.now_ms)
-        check_state_types(self.context)
         committables = tuple(self.operator.prepare_commit())
+        check_state_types(self.context)
         sections = [*self._operator_backend.full_sections()]
         if self._keyed_backend is not None:
             sections += self._keyed_backend.full_sections()

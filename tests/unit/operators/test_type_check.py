@@ -9,9 +9,9 @@ import pytest
 from headwater.common.errors import TypeMismatchError
 from headwater.common.typeinfo import Types
 from headwater.common.types import Row
-from headwater.datastream import KeyedProcessFunction, RuntimeContext
+from headwater.datastream import CheckpointedFunction, KeyedProcessFunction, MapFunction, RuntimeContext
 from headwater.operators.type_check import TypeCheckOperator
-from headwater.state.descriptors import ValueStateDescriptor
+from headwater.state.descriptors import ListStateDescriptor, ValueStateDescriptor
 from headwater.testing import OneInputOperatorHarness
 
 SALE = Types.ROW_NAMED(["shop", "amount"], [Types.STRING(), Types.DOUBLE()])
@@ -58,3 +58,24 @@ def test_what_a_function_stores_is_checked_at_the_end_of_the_epoch() -> None:
     text = str(caught.value)
     assert text.startswith(f"operator '{harness.context.name}', epoch 2: state 'last' of key 'two' "), text
     assert "expected LONG, found str 'two'" in text
+
+
+class Offsets(MapFunction, CheckpointedFunction):
+    def initialize_state(self, context: Any) -> None:
+        self.offsets = context.get_operator_list_state(ListStateDescriptor("offsets", Types.LONG()))
+
+    def snapshot_state(self, context: Any) -> None:
+        self.offsets.update([self.last])
+
+    def map(self, value: Any) -> Any:
+        self.last = value
+        return value
+
+
+def test_what_snapshot_state_writes_is_checked_in_the_same_epoch() -> None:
+    harness = OneInputOperatorHarness(Offsets())
+    harness.process_element(1)
+    harness.snapshot()
+    harness.process_element("two")
+    with pytest.raises(TypeMismatchError, match=r"epoch 2: state 'offsets' does not fit .* found str 'two'"):
+        harness.snapshot()
