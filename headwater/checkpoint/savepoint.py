@@ -15,6 +15,7 @@ import os
 import re
 import secrets
 import shutil
+import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from dataclasses import replace as dataclass_replace
@@ -44,6 +45,7 @@ from headwater.common.errors import CheckpointError, HeadwaterError
 
 MARKER: Final = "SAVEPOINT"
 FORMAT_VERSION: Final = 1
+_PROBE: Final = "PROBE"
 _CHUNK: Final = 1 << 20
 _AT_EPOCH = re.compile(r"(.+)@(\d+)", re.DOTALL)
 
@@ -165,6 +167,28 @@ def refuse_existing(target: Where) -> None:
         taken = path.is_symlink() or (any(path.iterdir()) if path.is_dir() else path.exists())
     if taken:
         raise CheckpointError(f"{url} exists; a savepoint is never written over something: choose another name")
+
+
+def check_target(target: Where) -> None:
+    """Raise CheckpointError if a savepoint cannot be written to `target`, as far as that can be told before."""
+    refuse_existing(target)
+    url = target.url if isinstance(target, StorageSpec) else str(target)
+    try:
+        if is_remote(url):
+            storage = CheckpointLayout(target).storage
+            with storage.write(_PROBE) as file:
+                file.write(b"")
+            storage.delete(_PROBE)
+        else:
+            path = local_path(url)
+            if path.parent.exists() and not path.parent.is_dir():
+                raise NotADirectoryError(errno.ENOTDIR, f"{path.parent} is not a directory")
+            path.parent.mkdir(parents=True, exist_ok=True)
+            os.rmdir(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
+    except OSError as error:
+        raise CheckpointError(
+            f"savepoint {url} cannot be written: {error.strerror or error}; make room, or choose another place"
+        ) from error
 
 
 def open_savepoint(where: Where) -> Savepoint:

@@ -243,8 +243,10 @@ class Checkpoints:
                 path = write_savepoint(store.layout, manifest, request.target).path
                 if request.stop:
                     store.check_claim()  # another driver goes on from here: whoever started from the copy would, too
-            except Exception as error:
+            except FencedError as error:
                 request.path.set_exception(error)
+            except Exception as error:
+                request.path.set_exception(_with_what_became(error, request, f"{store.layout.root}@{manifest.epoch}"))
             else:
                 request.path.set_result(path)
 
@@ -273,6 +275,17 @@ class CheckpointFailuresError(CheckpointError):
     def __init__(self, reason: str, cut: Cut) -> None:
         super().__init__(reason)
         self.committables = cut.draft.committables
+
+
+def _with_what_became(error: Exception, request: SavepointRequest, checkpoint: str) -> Exception:
+    """Who wanted the job to end with a savepoint must know whether it has ended without one."""
+    if not request.stop:
+        return error
+    if request.drain:
+        return CheckpointError(
+            f"{error}. The job was drained and has ended; its checkpoint {checkpoint} has the same state"
+        )
+    return CheckpointError(f"{error}. The job goes on")
 
 
 def _with_snapshots(draft: Manifest, chains: Mapping[Place, list[SnapshotRef]]) -> Manifest:

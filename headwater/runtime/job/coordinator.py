@@ -21,9 +21,10 @@ from headwater.checkpoint.epoch_sizing import EpochSizer
 from headwater.checkpoint.manifest import Manifest, PartitionRecord
 from headwater.checkpoint.rescale import PartitionRestore
 from headwater.checkpoint.restart_policy import RestartPolicy
+from headwater.checkpoint.savepoint import check_target
 from headwater.checkpoint.schedule import CheckpointSchedule, CheckpointSettings
 from headwater.checkpoint.store import ManifestStore
-from headwater.common.errors import HeadwaterError, JobFailedError
+from headwater.common.errors import CheckpointError, FencedError, HeadwaterError, JobFailedError
 from headwater.common.ids import MAX_WATERMARK, MIN_WATERMARK
 from headwater.graph.plan import JobPlan
 from headwater.runtime.background import THREADS, Background
@@ -291,6 +292,8 @@ class Coordinator:
             if isinstance(request, RescaleRequest) and self._is_present(request):
                 request.done.set_result(0.0)
                 continue
+            if isinstance(request, SavepointRequest) and not self._can_be_written(request):
+                continue
             started = time.monotonic()
             try:
                 self.settle_checkpoint()
@@ -303,8 +306,25 @@ class Coordinator:
             except WentBackError:
                 self._requests.appendleft(request)
                 raise
-            request.path.result()
+            try:
+                request.path.result()
+            except FencedError:
+                raise
+            except HeadwaterError as error:
+                if request.drain:
+                    raise
+                log.warning("the job was not stopped: %s", error)
+                continue
             raise StoppedWithSavepoint
+
+    def _can_be_written(self, request: SavepointRequest) -> bool:
+        """Before a job is stopped, or even drained, for nothing. If not, whoever asked is told."""
+        try:
+            check_target(request.target)
+        except CheckpointError as error:
+            request.path.set_exception(CheckpointError(f"{error}. The job goes on"))
+            return False
+        return True
 
     def _is_present(self, request: RescaleRequest) -> bool:
         """Whether the job has that parallelism already: asked here, because another request may have come before."""
