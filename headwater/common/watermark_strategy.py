@@ -13,6 +13,7 @@ from enum import Enum
 from typing import Any, TypeAlias
 
 from headwater.common.advice import warn_user
+from headwater.common.callables import accepts, signature_text
 from headwater.common.errors import ConfigurationError
 from headwater.common.time import DurationLike, to_millis
 
@@ -120,12 +121,12 @@ class WatermarkStrategy:
                 f"with_timestamp_assigner: found the class {timestamp_assigner.__name__}, expected an instance; "
                 f"write {timestamp_assigner.__name__}()"
             )
-        if not isinstance(timestamp_assigner, TimestampAssigner) and not callable(
-            getattr(timestamp_assigner, "extract_timestamp", timestamp_assigner)
-        ):
+        extract = getattr(timestamp_assigner, "extract_timestamp", timestamp_assigner)
+        if not callable(extract) or not accepts(extract, 2):
+            found = signature_text(extract) if callable(extract) else repr(timestamp_assigner)
             raise ConfigurationError(
                 "with_timestamp_assigner: expected a TimestampAssigner or a function of (value, record_timestamp), "
-                f"found {timestamp_assigner!r}"
+                f"found {found}"
             )
         return dataclasses.replace(self, timestamp_assigner=timestamp_assigner)
 

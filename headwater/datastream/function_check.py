@@ -6,6 +6,7 @@ import inspect
 from functools import partial
 from typing import Any
 
+from headwater.common.callables import accepts, signature_text
 from headwater.common.errors import TypeMismatchError, short_repr
 from headwater.operators.functions import Function
 
@@ -32,6 +33,7 @@ def checked_function(method: str, function: Any, function_class: type[Function])
     if isinstance(function, type):
         return partial(function)  # from here on a class would be taken for a forgotten call
     if isinstance(function, function_class):
+        _check_arguments(expected, getattr(function, wanted), function_class, wanted)
         return function
     if isinstance(function, Function):
         raise TypeMismatchError(f"{expected}, found {_article(_kind(function))}{_hint(method, function)}")
@@ -39,6 +41,8 @@ def checked_function(method: str, function: Any, function_class: type[Function])
         raise TypeMismatchError(f"{expected}, found a coroutine function, which nobody would await")
     if not callable(function) and not callable(getattr(function, wanted, None)):
         raise TypeMismatchError(f"{expected}, found {short_repr(function)}")
+    called = getattr(function, wanted, None)
+    _check_arguments(expected, called if callable(called) else function, function_class, wanted)
     return function
 
 
@@ -61,6 +65,13 @@ def check_no_generator(method: str, function: Any, instead: str = "flat_map()") 
     called = function if callable(function) else getattr(function, method, None)
     if inspect.isgeneratorfunction(called) or inspect.isgeneratorfunction(getattr(function, method, None)):
         raise TypeMismatchError(f"{method}() got a generator function, but wants one result; use {instead}")
+
+
+def _check_arguments(expected: str, called: Any, function_class: type[Function], wanted: str) -> None:
+    """Raise if `called` cannot be called as `function_class` says: better here than when Spark runs."""
+    parameters = list(inspect.signature(getattr(function_class, wanted)).parameters)[1:]
+    if not accepts(called, len(parameters)):
+        raise TypeMismatchError(f"{expected} of ({', '.join(parameters)}), found {signature_text(called)}")
 
 
 def _kind(function: Function) -> str:

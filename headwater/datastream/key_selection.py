@@ -7,6 +7,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from headwater.common.callables import accepts, signature_text
 from headwater.common.errors import PlanError, TypeMismatchError, short_repr
 from headwater.operators.functions import Function, KeySelector, Partitioner
 
@@ -27,11 +28,14 @@ def key_function(method: str, selector: Any) -> KeyFunction:
         raise TypeMismatchError(f"{method}() got the class {selector.__name__}; did you forget to call it?")
     if isinstance(selector, type):
         return partial(selector)  # key_by(str): a class like any other callable
-    if callable(selector):
-        return selector  # type: ignore[no-any-return]
-    raise TypeMismatchError(
-        f"{method}() expects a function, a KeySelector, or the index or name of a field, found {short_repr(selector)}"
-    )
+    if not callable(selector) or not accepts(selector, 1):
+        found = (
+            f"{signature_text(selector)}, which cannot take a record" if callable(selector) else short_repr(selector)
+        )
+        raise TypeMismatchError(
+            f"{method}() expects a function, a KeySelector, or the index or name of a field, found {found}"
+        )
+    return selector  # type: ignore[no-any-return]
 
 
 def partition_function(partitioner: Any) -> Callable[[Any, int], int]:
@@ -39,12 +43,13 @@ def partition_function(partitioner: Any) -> Callable[[Any, int], int]:
     if isinstance(partitioner, Partitioner):
         _check_no_life_cycle("partition_custom", partitioner)
         return partitioner.partition
-    if callable(partitioner) and not isinstance(partitioner, type):
-        return partitioner  # type: ignore[no-any-return]
-    raise TypeMismatchError(
-        f"partition_custom() expects a function (key, number of partitions) or a Partitioner, "
-        f"found {short_repr(partitioner)}"
-    )
+    wrong = not callable(partitioner) or isinstance(partitioner, type)
+    if wrong or not accepts(partitioner, 2):
+        raise TypeMismatchError(
+            f"partition_custom() expects a function (key, number of partitions) or a Partitioner, "
+            f"found {short_repr(partitioner) if wrong else signature_text(partitioner)}"
+        )
+    return partitioner  # type: ignore[no-any-return]
 
 
 def _check_no_life_cycle(method: str, function: Function) -> None:

@@ -74,7 +74,7 @@ class StreamExecutionEnvironment(PythonDependencies, NotYet):
     def __init__(self, configuration: Configuration | None = None) -> None:
         self._configuration = session_defaults()
         if configuration is not None:
-            self._configuration.add_all(configuration)
+            self._configuration.add_all(_configuration("get_execution_environment", configuration))
         self._checkpoint_config = CheckpointConfig(self._configuration)
         self._execution_config = ExecutionConfig(self._configuration)
         self._operators: list[OperatorTransformation] = []
@@ -94,7 +94,7 @@ class StreamExecutionEnvironment(PythonDependencies, NotYet):
 
     def configure(self, configuration: Configuration) -> None:
         """Take over all settings of `configuration`; they win over those made before."""
-        self._configuration.add_all(configuration)
+        self._configuration.add_all(_configuration("configure", configuration))
 
     def set_parallelism(self, parallelism: int) -> StreamExecutionEnvironment:
         """The parallelism of every operator that does not set its own."""
@@ -225,6 +225,10 @@ class StreamExecutionEnvironment(PythonDependencies, NotYet):
         if not isinstance(source, Source):
             hint = "; did you forget build()?" if hasattr(source, "build") else ""
             raise TypeMismatchError(f"from_source() expects a Source, found {short_repr(source)}{hint}")
+        if not isinstance(source_name, str) or not source_name:
+            raise TypeMismatchError(
+                f"from_source() expects source_name, a string that is not empty, found {source_name!r}"
+            )
         return self._add_source(source, source_name, type_info, watermark_strategy)
 
     def add_source(
@@ -265,7 +269,10 @@ class StreamExecutionEnvironment(PythonDependencies, NotYet):
     ) -> DataStream:
         """The rows of a Spark DataFrame, streaming or batch, each a `Row` with the columns' names."""
         if not hasattr(df, "isStreaming"):
-            raise TypeMismatchError(f"from_dataframe() expects a Spark DataFrame, found {type(df).__name__}")
+            found = type(df).__name__
+            if type(df).__module__.startswith("pandas."):
+                found = f"pandas' {found}; make a Spark DataFrame of it with spark.createDataFrame(...)"
+            raise TypeMismatchError(f"from_dataframe() expects a Spark DataFrame, found {found}")
         return self._add_source(DataFrameSource(df, source_name), source_name, type_info, watermark_strategy)
 
     # --- running ------------------------------------------------------------------------------------------------
@@ -384,6 +391,13 @@ class StreamExecutionEnvironment(PythonDependencies, NotYet):
         keys = (option.key, *option.former_keys)
         given = {key: value for key, value in self._configuration.raw_items() if key in keys}
         return resolve(Configuration.from_dict(given)).get(option)
+
+
+def _configuration(method: str, configuration: Any) -> Configuration:
+    if not isinstance(configuration, Configuration):
+        hint = "; make one with Configuration.from_dict(...)" if isinstance(configuration, dict) else ""
+        raise TypeMismatchError(f"{method}() expects a Configuration, found {short_repr(configuration)}{hint}")
+    return configuration
 
 
 def _checked(items: list[Any], type_info: TypeInformation) -> list[Any]:

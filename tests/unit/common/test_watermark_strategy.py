@@ -63,6 +63,7 @@ def test_an_assigner_may_be_a_function() -> None:
     [
         (lambda s: s.with_timestamp_assigner(SecondField), r"expected an instance; write SecondField\(\)"),
         (lambda s: s.with_timestamp_assigner(5), "expected a TimestampAssigner or a function"),
+        (lambda s: s.with_timestamp_assigner(lambda value: 1), r"record_timestamp\), found a lambda of \(value\)"),
         (lambda s: s.with_idleness(Duration.of_millis(0)), "idle_timeout: expected at least 1 ms"),
         (lambda s: s.with_idleness("1 min"), "idle_timeout: expected a Duration"),
         (lambda s: s.for_bounded_out_of_orderness(-1), "max_out_of_orderness: expected at least 0"),

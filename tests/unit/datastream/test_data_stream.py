@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 
 from headwater.common import Types, WatermarkStrategy
@@ -181,6 +183,17 @@ def test_settings_return_the_stream(stream):
     assert mapped.start_new_chain().disable_chaining().set_max_parallelism(128) is mapped
 
 
+def two_values(a, b):
+    return a
+
+
+@pytest.mark.parametrize(
+    "function", [str, len, "{}".format, print, partial(max, 3), lambda *values: 1, lambda value, more=None: 1]
+)
+def test_whatever_can_be_called_with_a_record_is_a_function(stream, function):
+    stream.map(function).filter(function).key_by(function)
+
+
 @pytest.mark.parametrize(
     ("call", "words"),
     [
@@ -207,6 +220,12 @@ def test_settings_return_the_stream(stream):
         (lambda s: s.map(str).set_uid_hash("xyz"), "32 hexadecimal digits"),
         (lambda s: s.key_by(First()).sum(1.5), "sum() expects the index or the name of a field, found 1.5"),
         (lambda s: s.execute_and_collect(limit=0), "limit, a whole number of at least 1, found 0"),
+        (lambda s: s.map(lambda: 1), "map() expects a function or a MapFunction of (value), found a lambda of ()"),
+        (lambda s: s.filter(two_values), "a FilterFunction of (value), found two_values(a, b)"),
+        (lambda s: s.process(lambda value: []), "a ProcessFunction of (value, ctx), found a lambda of (value)"),
+        (lambda s: s.key_by(First()).reduce(lambda a: a), "of (value1, value2), found a lambda of (a)"),
+        (lambda s: s.key_by(lambda: 1), "found a lambda of (), which cannot take a record"),
+        (lambda s: s.partition_custom(lambda key: 0, 0), "or a Partitioner, found a lambda of (key)"),
     ],
 )
 def test_wrong_arguments(stream, call, words):

@@ -6,6 +6,7 @@ import json
 import pickle
 from datetime import timedelta
 
+import pandas
 import pytest
 
 from headwater.common import Configuration, Duration, Row, Types, WatermarkStrategy
@@ -99,7 +100,11 @@ def test_a_streaming_dataframe_is_unbounded(env, streaming):
         (lambda env: env.from_source(NumberSequenceSource(1, 2), "none", "s"), "expects a WatermarkStrategy"),
         (lambda env: env.add_source([1, 2]), "add_source() expects a SourceFunction"),
         (lambda env: env.add_source(Numbers), "did you forget to call it?"),
+        (lambda env: env.from_source(NumberSequenceSource(1, 2), None, None), "source_name, a string"),
         (lambda env: env.from_dataframe([1]), "from_dataframe() expects a Spark DataFrame, found list"),
+        (lambda env: env.from_dataframe(pandas.DataFrame()), "found pandas' DataFrame; make a Spark DataFrame"),
+        (lambda env: env.configure("a"), "configure() expects a Configuration, found 'a'"),
+        (lambda env: env.get_execution_environment({"a": 1}), "expects a Configuration, found {'a': 1}; make one with"),
         (lambda env: env.set_parallelism(0), "set_parallelism() expects a whole number of at least 1"),
         (lambda env: env.set_runtime_mode("BATCH"), "expects a RuntimeExecutionMode"),
     ],

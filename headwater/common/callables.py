@@ -1,0 +1,29 @@
+"""What can be known about a function without calling it."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+
+def accepts(function: Any, count: int) -> bool:
+    """Whether `function` can be called with `count` positional arguments; True where nobody can tell (builtins)."""
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):
+        return True
+    try:
+        signature.bind(*range(count))
+    except TypeError:
+        return False
+    return True
+
+
+def signature_text(function: Any) -> str:
+    """For an error: `a lambda of (a, b)`, `function 'parse' of ()`."""
+    name = getattr(function, "__name__", type(function).__name__)
+    try:
+        parameters = str(inspect.signature(function))
+    except (TypeError, ValueError):
+        parameters = "(...)"
+    return f"a lambda of {parameters}" if name == "<lambda>" else f"{name}{parameters}"
