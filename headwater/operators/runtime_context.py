@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, cast
 
-from headwater.common.errors import StateError
+from headwater.common.errors import StateError, short_repr
 from headwater.metrics import MetricGroup, PlainMetricGroup
 from headwater.operators.functions import FunctionInitializationContext
 
@@ -20,6 +20,16 @@ if TYPE_CHECKING:
         StateDescriptor,
         ValueStateDescriptor,
     )
+
+
+_METHODS = {
+    "value": "get_state",
+    "list": "get_list_state",
+    "map": "get_map_state",
+    "reducing": "get_reducing_state",
+    "aggregating": "get_aggregating_state",
+}
+"""{kind of a descriptor: what gives its state}"""
 
 
 class RuntimeContext(FunctionInitializationContext):
@@ -72,23 +82,23 @@ class RuntimeContext(FunctionInitializationContext):
 
     def get_state(self, state_descriptor: ValueStateDescriptor) -> ValueState[Any]:
         """One value per key."""
-        return cast("ValueState[Any]", self._keyed_state(state_descriptor))
+        return cast("ValueState[Any]", self._keyed_state("get_state", state_descriptor))
 
     def get_list_state(self, state_descriptor: ListStateDescriptor) -> ListState[Any]:
         """One list per key."""
-        return cast("ListState[Any]", self._keyed_state(state_descriptor))
+        return cast("ListState[Any]", self._keyed_state("get_list_state", state_descriptor))
 
     def get_map_state(self, state_descriptor: MapStateDescriptor) -> MapState[Any, Any]:
         """One map per key."""
-        return cast("MapState[Any, Any]", self._keyed_state(state_descriptor))
+        return cast("MapState[Any, Any]", self._keyed_state("get_map_state", state_descriptor))
 
     def get_reducing_state(self, state_descriptor: ReducingStateDescriptor) -> ReducingState[Any]:
         """One value per key, reduced from all that were added."""
-        return cast("ReducingState[Any]", self._keyed_state(state_descriptor))
+        return cast("ReducingState[Any]", self._keyed_state("get_reducing_state", state_descriptor))
 
     def get_aggregating_state(self, state_descriptor: AggregatingStateDescriptor) -> AggregatingState[Any, Any]:
         """One accumulator per key."""
-        return cast("AggregatingState[Any, Any]", self._keyed_state(state_descriptor))
+        return cast("AggregatingState[Any, Any]", self._keyed_state("get_aggregating_state", state_descriptor))
 
     def get_operator_list_state(self, state_descriptor: ListStateDescriptor) -> ListState[Any]:
         """The non-keyed list of this partition. Only a `CheckpointedFunction` is sure to run where it is kept."""
@@ -103,7 +113,15 @@ class RuntimeContext(FunctionInitializationContext):
     def is_restored(self) -> bool:
         return self._restored
 
-    def _keyed_state(self, state_descriptor: StateDescriptor) -> Any:
+    def _keyed_state(self, method: str, state_descriptor: StateDescriptor) -> Any:
+        kind: str = getattr(state_descriptor, "kind", "")
+        if _METHODS.get(kind) != method:
+            hint = f"; use {_METHODS[kind]}()" if kind in _METHODS else ""
+            expected = next(kind for kind, name in _METHODS.items() if name == method).capitalize()
+            raise StateError(
+                f"operator '{self._context.name}': {method}() expects a {expected}StateDescriptor, "
+                f"found {short_repr(state_descriptor)}{hint}"
+            )
         backend = self._context.keyed_backend
         if backend is None:
             raise StateError(

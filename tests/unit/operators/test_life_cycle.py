@@ -345,3 +345,31 @@ def test_timers_fire_like_those_of_a_simple_model(actions: list[tuple[str, str, 
             pending = [timer for timer in pending if timer[0] > timestamp]
     assert harness.get_output() == expected
     assert harness.num_event_time_timers() == len(pending)
+
+
+@pytest.mark.parametrize(
+    ("method", "descriptor", "text"),
+    [
+        (
+            "get_state",
+            ListStateDescriptor("l"),
+            "get_state() expects a ValueStateDescriptor, found ListStateDescriptor('l'); use get_list_state()",
+        ),
+        (
+            "get_map_state",
+            ValueStateDescriptor("v"),
+            "get_map_state() expects a MapStateDescriptor, found ValueStateDescriptor('v'); use get_state()",
+        ),
+        ("get_list_state", "items", "get_list_state() expects a ListStateDescriptor, found 'items'"),
+    ],
+)
+def test_a_descriptor_of_another_kind_is_refused_with_the_right_method(method: str, descriptor: Any, text: str) -> None:
+    class Asking(KeyedProcessFunction):
+        def open(self, runtime_context: RuntimeContext) -> None:
+            getattr(runtime_context, method)(descriptor)
+
+        def process_element(self, value: Any, ctx: KeyedProcessFunction.Context) -> None: ...
+
+    with pytest.raises(UserCodeError) as caught:
+        OneInputOperatorHarness(Asking(), key_selector=lambda value: value).open()
+    assert text in str(caught.value)
