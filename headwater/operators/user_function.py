@@ -15,6 +15,8 @@ from headwater.state.keyed_backend import NO_KEY
 
 _log = logging.getLogger(__name__)
 
+_NOT_ITERABLE = "object is not iterable"
+
 
 class NoRecord:
     """Stands for the record in an error that no record caused."""
@@ -85,9 +87,13 @@ class UserFunctionOperator(Operator):
     def close(self) -> None:
         self._close_function(suppress=False)
 
-    def user_error(self, error: Exception, record: Any) -> Exception:
+    def user_error(self, error: BaseException, record: Any) -> Exception:
         """What to raise for `error`, which user code raised while it processed `record`."""
-        return UserCodeError.from_exception(error, self.context.name, record, self.context.epoch)
+        made = UserCodeError.from_exception(error, self.context.name, record, self.context.epoch)
+        if isinstance(error, TypeError) and str(error).endswith(_NOT_ITERABLE) and _raised_here(error):
+            cause = f"{made.cause_repr}; the function must return a list or another iterable, or yield its results"
+            return UserCodeError(made.operator_name, made.record_repr, made.epoch, made.user_traceback, cause)
+        return made
 
     def failure(self, error: Exception, values: Sequence[Any], position: Iterator[Any]) -> Exception:
         """As `user_error`, for the record that the iterator `position` over the list `values` gave last."""
@@ -106,7 +112,7 @@ class UserFunctionOperator(Operator):
                 self.function.open(runtime_context)
         except StateMigrationError:  # not the function's fault, and it says what to do
             raise
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise self.user_error(error, NoRecord(where)) from error
         self._opened = True
 
@@ -154,7 +160,7 @@ class KeyedOperator(UserFunctionOperator):
         self._backend.current_key = NO_KEY
         super().close()
 
-    def user_error(self, error: Exception, record: Any) -> Exception:
+    def user_error(self, error: BaseException, record: Any) -> Exception:
         """Tells a bad key apart: an unhashable one surfaces only where the function first touches state."""
         problem: str | None = None
         if isinstance(error, InvalidKeyError):
@@ -167,6 +173,14 @@ class KeyedOperator(UserFunctionOperator):
             f"operator '{self.context.name}': {problem}; record: {short_repr(record)}; "
             "return a number, a string or a tuple of those from the key selector"
         )
+
+
+def _raised_here(error: BaseException) -> bool:
+    """Whether an operator raised `error`, not a function that it called."""
+    place = error.__traceback__
+    while place is not None and place.tb_next is not None:
+        place = place.tb_next
+    return place is not None and place.tb_frame.f_globals.get("__name__", "").startswith("headwater.operators.")
 
 
 def key_problem(key: Any) -> str | None:

@@ -13,6 +13,7 @@ from typing import Any
 
 import cloudpickle
 
+from headwater.common.errors import UserCodeError, short_repr, user_traceback
 from headwater.common.ids import MAX_WATERMARK, MIN_WATERMARK
 from headwater.graph.plan import InputSpec, JobPlan, OperatorSpec
 from headwater.metrics import Measured
@@ -55,7 +56,10 @@ class OperatorPort:
         if values:
             self.is_idle = False
             self._gate.records_in += len(values)
-            self._gate.operator.process_batch(values, timestamps, input_index)
+            try:
+                self._gate.operator.process_batch(values, timestamps, input_index)
+            except SystemExit as error:
+                raise self._gate.exited(error, f"one of {len(values)}, the first is {short_repr(values[0])}") from error
 
     def advance(self, watermark: int) -> None:
         if watermark > self.watermark:
@@ -91,9 +95,17 @@ class Gate:
             self.operator.process_idle(False)
         watermark = min(active)
         if watermark > self.operator.context.watermark:
-            if watermark == MAX_WATERMARK:
-                self.operator.end_of_input()
-            self.operator.process_watermark(watermark)
+            try:
+                if watermark == MAX_WATERMARK:
+                    self.operator.end_of_input()
+                self.operator.process_watermark(watermark)
+            except SystemExit as error:
+                raise self.exited(error, f"none: the watermark became {watermark}") from error
+
+    def exited(self, error: SystemExit, record: str) -> UserCodeError:
+        """What to raise where user code called sys.exit(): it must not end a process that is not the user's."""
+        epoch = self.operator.context.epoch
+        return UserCodeError(self.spec.name, f"<{record}>", epoch, user_traceback(error), repr(error))
 
     def reset(self) -> None:
         """Take the ports' watermarks as they are now, without telling the operator's successors."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -297,3 +298,43 @@ def test_state_is_checked_against_its_declared_type_unless_that_is_off() -> None
                 runner.finish_epoch(NOW_MS)
         else:
             assert runner.finish_epoch(NOW_MS).state_entries == 1
+
+
+class Leaving(KeyedProcessFunction):
+    def __init__(self, where: str) -> None:
+        self.where = where
+
+    def open(self, runtime_context: RuntimeContext) -> None:
+        if self.where == "open":
+            sys.exit(3)
+
+    def process_element(self, value: Any, ctx: KeyedProcessFunction.Context) -> None:
+        ctx.timer_service().register_event_time_timer(5)
+        if self.where == "process":
+            sys.exit(3)
+
+    def on_timer(self, timestamp: int, ctx: KeyedProcessFunction.OnTimerContext) -> None:
+        if self.where == "timer":
+            sys.exit("enough")
+
+
+@pytest.mark.parametrize(
+    ("where", "record"),
+    [
+        ("open", "<none: raised in open()>"),
+        ("process", "<one of 2, the first is 7>"),
+        ("timer", "<none: the watermark became 9>"),
+    ],
+)
+def test_sys_exit_in_a_function_is_an_error_of_the_function(where: str, record: str) -> None:
+    def build(env: StreamExecutionEnvironment) -> DataStream:
+        return env.from_collection([1]).key_by(lambda value: value).process(Leaving(where)).name("leave").map(str)
+
+    plan = plan_of(build)
+    with pytest.raises(UserCodeError) as caught:
+        runner, _ = runner_of(plan, 1)
+        runner.begin_epoch(0, "attempt", NOW_MS, {})
+        runner.batch(edge_id(head_of(plan), 0), [7, 8], [1, 1])
+        runner.advance(head_of(plan), 9)
+    assert (caught.value.operator_name, caught.value.record_repr) == ("leave", record)
+    assert "SystemExit" in caught.value.cause_repr and "sys.exit" in caught.value.user_traceback
