@@ -44,7 +44,6 @@ def test_a_place_that_cannot_be_written_to_does_not_end_the_job(tmp_path: Path, 
     with pytest.raises(CheckpointError, match=r"cannot be written: .*/file is not a directory.*The job goes on"):
         request.path.result(0)
     assert job.results() == expected()
-    assert os.listdir(tmp_path / "file/..") and not list(tmp_path.glob(".*"))
 
 
 def test_a_copy_that_fails_does_not_end_the_job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
