@@ -13,11 +13,14 @@ import struct
 from collections.abc import Iterable, Iterator
 from typing import Final
 
+from xxhash import xxh32_intdigest
+
 from headwater.state.key_groups import key_group
 from headwater.state.rocksdb_database import HEAD, PREFIX_LENGTH, Changes, Database, prefix
-from headwater.state.rocksdb_keys import MAX_INT, MIN_INT, decode_key, encode_key
+from headwater.state.rocksdb_keys import INT, MAX_INT, MIN_INT, STR, decode_key, encode_key
 from headwater.state.rocksdb_values import ValuePickler
 from headwater.state.section import EVENT_TIMERS, PROCESSING_TIMERS
+from headwater.state.stable_hash import pack_signed
 from headwater.state.timers import Timer
 
 _STATE_IDS: Final = {EVENT_TIMERS: 0xFFF0, PROCESSING_TIMERS: 0xFFF1}
@@ -27,6 +30,12 @@ _QUEUE_GROUP: Final = 0xFFFE
 _ORDER: Final = struct.Struct(">Q")
 _TIME: Final = struct.Struct(">BQ")
 _USUAL_TIME: Final = 0x80
+
+_pack_int_timer = struct.Struct(">BIBqBqB").pack
+_pack_str_timer = struct.Struct(">BIBqBI").pack
+_TUPLE_OF_3: Final = struct.unpack(">BI", encode_key((None,) * 3)[0][:5])
+_NONE_BYTES: Final = encode_key(None)[0]
+_NONE: Final = _NONE_BYTES[0]
 
 _AT_ONCE: Final = 4096
 """So many are looked up, or read for a snapshot, at once."""
@@ -45,15 +54,14 @@ class TimerEntries:
     def put(self, changes: Changes, timer: Timer, order: int) -> None:
         """Append what sets `timer`."""
         data = self.pickler.dumps(timer)
-        encoded, says_all = encode_key(timer)
+        address, says_all = self._address(timer)
         value = _ORDER.pack(order)
-        address = self._heads[key_group(timer[1], self._max_parallelism)] + encoded
         changes.append((address, value if says_all else value + data))
         changes.append((self._place(timer[0], order), data))
 
     def drop(self, changes: Changes, timer: Timer, order: int) -> None:
         """Append what deletes `timer`, which is set in this order."""
-        changes.append((self._address(timer), None))
+        changes.append((self._address(timer)[0], None))
         self.drop_place(changes, timer, order)
 
     def drop_place(self, changes: Changes, timer: Timer, order: int) -> None:
@@ -62,7 +70,7 @@ class TimerEntries:
 
     def orders(self, database: Database, timers: Iterable[Timer]) -> dict[Timer, int]:
         """{timer: its order} of those of `timers` that the database has."""
-        addresses = sorted(((self._address(timer), timer) for timer in timers), key=lambda pair: pair[0])
+        addresses = sorted(((self._address(timer)[0], timer) for timer in timers), key=lambda pair: pair[0])
         orders: dict[Timer, int] = {}
         for start in range(0, len(addresses), _AT_ONCE):
             part = addresses[start : start + _AT_ONCE]
@@ -95,8 +103,21 @@ class TimerEntries:
         if piece:
             yield piece
 
-    def _address(self, timer: Timer) -> bytes:
-        return self._heads[key_group(timer[1], self._max_parallelism)] + encode_key(timer)[0]
+    def _address(self, timer: Timer) -> tuple[bytes, bool]:
+        """The key of the first entry, and whether it says all about the timer."""
+        timestamp, key, namespace = timer
+        if namespace is None and timestamp.__class__ is int and MIN_INT <= timestamp <= MAX_INT:
+            # As below, for the timers that nearly all are.
+            cls = key.__class__
+            if cls is int and MIN_INT <= key <= MAX_INT:
+                head = self._heads[xxh32_intdigest(pack_signed(hash(key))) % self._max_parallelism]
+                return head + _pack_int_timer(*_TUPLE_OF_3, INT, timestamp, INT, key, _NONE), True
+            if cls is str:
+                raw: bytes = key.encode("utf-8", "surrogatepass")
+                head = self._heads[xxh32_intdigest(raw) % self._max_parallelism]
+                return head + _pack_str_timer(*_TUPLE_OF_3, INT, timestamp, STR, len(raw)) + raw + _NONE_BYTES, True
+        encoded, says_all = encode_key(timer)
+        return self._heads[key_group(key, self._max_parallelism)] + encoded, says_all
 
     def _place(self, timestamp: int, order: int) -> bytes:
         return self._queue + _sortable(timestamp) + _ORDER.pack(order)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
@@ -19,8 +19,11 @@ from headwater.state import rocksdb_timers
 from headwater.state.backends import make_keyed_backend
 from headwater.state.key_groups import key_group
 from headwater.state.rocksdb_backend import RocksDBKeyedStateBackend
+from headwater.state.rocksdb_database import prefix
+from headwater.state.rocksdb_keys import encode_key
 from headwater.state.rocksdb_native import read_native_sections
 from headwater.state.rocksdb_options import RocksDBOptions
+from headwater.state.rocksdb_timer_entries import TimerEntries
 from headwater.state.section import Section
 from tests.unit.state.changing_module import changing_module
 
@@ -356,3 +359,18 @@ def test_only_databases_with_timers_are_closed_to_older_versions(backend: Any) -
     backend.database.set_facts({"format": 3})
     with pytest.raises(StateError, match=r"has format 3, expected one of \(1, 2\)"):
         backend.database.facts()
+
+
+@given(st.integers() | st.sampled_from([-(1 << 63), (1 << 63) - 1]), st.integers() | st.text() | KEYS, NAMESPACES)
+def test_bytes_of_a_timer_are_those_of_a_key(timestamp: int, key: Any, namespace: Any) -> None:
+    timer = (timestamp, key, namespace)
+    encoded, says_all = encode_key(timer)
+    address, address_says_all = TimerEntries("uid", "event_timers", 128)._address(timer)
+    assert address == prefix(key_group(key, 128), 0xFFF0, 0) + encoded
+    assert address_says_all == says_all
+
+
+@given(st.lists(st.integers(-(1 << 200), 1 << 200) | st.integers(-3, 3) | st.sampled_from([1 << 63, -(1 << 63) - 1])))
+def test_bytes_of_timestamps_compare_as_timestamps(timestamps: list[int]) -> None:
+    entries = TimerEntries("uid", "event_timers", 128)
+    assert sorted(timestamps, key=lambda each: entries._place(each, 1)) == sorted(timestamps)
