@@ -6,7 +6,6 @@ from headwater.checkpoint.savepoint import Where
 from headwater.common.errors import StateError
 from headwater.state.section import BROADCAST, KEYED, OPERATOR
 from headwater.state_processor.rows import (
-    WINDOW_STATES,
     BroadcastRows,
     KeyedRows,
     OperatorRows,
@@ -14,6 +13,7 @@ from headwater.state_processor.rows import (
     WindowRows,
 )
 from headwater.state_processor.stored import StateInfo, StoredState
+from headwater.state_processor.windows import WINDOW_STATES
 
 
 class SavepointReader:

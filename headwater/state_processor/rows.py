@@ -8,16 +8,12 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 
 from headwater.checkpoint.savepoint import Where
-from headwater.operators.window_base import CONTENTS, PANES, SESSIONS, SLICES
-from headwater.operators.window_operator import MERGING_WINDOWS
 from headwater.state_processor.stored import StoredState
-from headwater.time.windows import TimeWindow, window_of
+from headwater.state_processor.windows import StoredWindows
 
 if TYPE_CHECKING:
     from headwater.runtime.spark.state_frames import DataFrame, SparkSession, StructType
 
-WINDOW_STATES: Final = (PANES, SLICES, CONTENTS, SESSIONS)
-_SESSION_ELEMENTS: Final = f"{SESSIONS}:elements"
 _RANGES: Final = 16
 """Into so many parts the key groups are split where one process reads them all: so much less is in memory at once."""
 
@@ -122,28 +118,8 @@ class WindowRows(StateRows):
     columns = WindowRow._fields
 
     def _read(self, stored: StoredState, groups: range) -> Iterator[WindowRow]:
-        state = stored.keyed(self.uid, groups, {*WINDOW_STATES, _SESSION_ELEMENTS, MERGING_WINDOWS})
-        names = set(state.state_names())
-        for name in names & {PANES, SLICES}:
-            for key, start, contents in state.entries(name):
-                yield WindowRow(key, start, None, contents)
-        if CONTENTS in names:
-            # Windows that merge keep their content where the first of them had it.
-            merged = {
-                (key, place): window
-                for key, _, windows in (state.entries(MERGING_WINDOWS) if MERGING_WINDOWS in names else ())
-                for window, place in windows
-            }
-            for key, namespace, contents in state.entries(CONTENTS):
-                window = window_of(merged.get((key, namespace), namespace))
-                is_time = isinstance(window, TimeWindow)
-                yield WindowRow(key, window.start if is_time else None, window.end if is_time else None, contents)
-        if SESSIONS in names:
-            buffered = _SESSION_ELEMENTS in names
-            for key, _, sessions in state.entries(SESSIONS):
-                for start, end, number, held in sessions:
-                    contents = state.committed_value(_SESSION_ELEMENTS, key, number) if buffered else held
-                    yield WindowRow(key, start, end, contents)
+        for window in StoredWindows(stored, self.uid, groups):
+            yield WindowRow(window.key, window.start_ms, window.end_ms, window.contents)
 
 
 class OperatorRows(StateRows):

@@ -20,8 +20,9 @@ from headwater.state.key_groups import MAX_PARALLELISM_LIMIT, partition_of_key_g
 from headwater.state.operator_backend import OperatorStateBackend
 from headwater.state.section import BROADCAST, EVENT_TIMERS, KEYED, NO_KEY_GROUP, OPERATOR, PROCESSING_TIMERS, Section
 from headwater.state.stored_state import StoredKeyedState
-from headwater.state_processor.frames import keyed_rows
+from headwater.state_processor.frames import elements, entries, keyed_rows, timer_rows, window_rows
 from headwater.state_processor.stored import Place, StoredState
+from headwater.state_processor.windows import StoredWindows
 
 StateId = tuple[str, str, str]
 """(uid, kind of section, name)"""
@@ -43,6 +44,7 @@ class SavepointWriter:
         """States that take the place of those of the base."""
         self._removed: set[StateId] = set()
         self._edited: dict[tuple[str, str], StoredKeyedState] = {}
+        self._windows: dict[str, StoredWindows] = {}
         self._next_timer_ms: int | None = None
 
     @classmethod
@@ -100,35 +102,43 @@ class SavepointWriter:
         self._edited.pop((uid, descriptor.name), None)
         return self
 
-    def with_timers(self, uid: str, timers: Iterable[tuple[int, Any]], *, event_time: bool = True) -> Self:
-        """Give operator `uid` timers (timestamp in ms, key), in place of those it had in that domain of time."""
+    def with_timers(self, uid: str, timers: Any, *, event_time: bool = True) -> Self:
+        """Give operator `uid` timers, in place of those it had in that domain of time.
+
+        They are (timestamp in ms, key) or (timestamp in ms, key, namespace), or a DataFrame with columns timestamp_ms,
+        key and maybe namespace; if it has a column time_domain, rows of the other domain are left out.
+        """
         max_parallelism = self._manifest.max_parallelism
         table = StoredKeyedState(uid, max_parallelism, range(max_parallelism))
         queue = table.event_timers if event_time else table.processing_timers
-        for timestamp_ms, key in timers:
-            queue.register(timestamp_ms, key)
+        for timestamp_ms, key, namespace in timer_rows(timers, "event" if event_time else "processing"):
+            queue.register(timestamp_ms, key, namespace)
         first = None if event_time else queue.peek()
         if first is not None:
             self._next_timer_ms = first if self._next_timer_ms is None else min(first, self._next_timer_ms)
         self._replace((uid, EVENT_TIMERS if event_time else PROCESSING_TIMERS, "timers"), queue.full_sections())
         return self
 
-    def with_operator_state(self, uid: str, name: str, elements: Iterable[Any]) -> Self:
-        """Give operator `uid` a list state. Its partitions share the elements."""
+    def with_operator_state(self, uid: str, name: str, rows: Any) -> Self:
+        """Give operator `uid` a list state. Its partitions share the elements.
+
+        These are `rows`, or the column value of a DataFrame, in which a column partition means nothing.
+        """
         self._check_kind(uid, name, OPERATOR)
         sections: list[Section] = []
-        for element in elements:  # each by itself: which partition gets it is known when the savepoint is written
+        for element in elements(rows):  # each by itself: which partition gets it is known when the savepoint is written
             backend = OperatorStateBackend(uid)
             backend.get_list_state(ListStateDescriptor(name)).add(element)
             sections += backend.full_sections()
         self._replace((uid, OPERATOR, name), sections)
         return self
 
-    def with_broadcast_state(self, uid: str, name: str, entries: Mapping[Any, Any]) -> Self:
-        """Give operator `uid` a broadcast state, the same in all partitions."""
+    def with_broadcast_state(self, uid: str, name: str, rows: Any) -> Self:
+        """Give operator `uid` a broadcast state, the same in all partitions: of a mapping, pairs, or a DataFrame with
+        columns key and value."""
         self._check_kind(uid, name, BROADCAST)
         backend = OperatorStateBackend(uid)
-        backend.get_broadcast_state(MapStateDescriptor(name)).put_all(dict(entries))
+        backend.get_broadcast_state(MapStateDescriptor(name)).put_all(entries(rows))
         self._replace((uid, BROADCAST, name), backend.full_sections())
         return self
 
@@ -141,6 +151,21 @@ class SavepointWriter:
         if table is None:
             table = self._edited[uid, name] = self._loaded(uid, name)
         table.put(name, key, namespace, value)
+        return self
+
+    def change_windows(self, uid: str, rows: Any, *, contents: Callable[[Any], Any] | None = None) -> Self:
+        """Set what windows of operator `uid` contain; those that are not among `rows` stay as they are.
+
+        `rows` are what `SavepointReader.windows` gives, (key, start in ms, end in ms, contents), or a DataFrame with
+        these columns. `contents` converts what is in the rows. A window that is not there is an error: which windows
+        there are, and when they end, is up to the operator.
+        """
+        base = self._stored_base(uid)
+        base.check_uid(uid)
+        windows = self._windows.get(uid) or self._windows.setdefault(uid, StoredWindows(base, uid))
+        for key, start_ms, end_ms, each in window_rows(rows):
+            found = windows.changed(key, start_ms, end_ms, contents(each) if contents else each)
+            self.change(uid, found.name, key, found.value, found.namespace)
         return self
 
     def remove(self, uid: str, name: str | None = None) -> Self:

@@ -22,7 +22,7 @@ def test_the_page_runs_from_top_to_bottom(
     writer.with_keyed_state("alerts", "last", [("alice", "x")]).write("savepoints/monday", durable=False)
     names: dict[str, Any] = {}
     run = [text for text in SNIPPETS if "spark" not in text]
-    assert (len(SNIPPETS), len(run)) == (5, 3)
+    assert (len(SNIPPETS), len(run)) == (6, 3)
     for text in run:
         exec(compile(text, str(PAGE), "exec"), names)
     assert "alice 1" in capsys.readouterr().out
