@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import errno
 import shutil
+import subprocess
+import sys
+from collections.abc import Callable
 from pathlib import Path
 from random import Random
 from typing import Any
 
+import cloudpickle
 import pytest
 
 from headwater.checkpoint.native_reader import stored_databases
@@ -16,7 +20,18 @@ from headwater.state.descriptors import ValueStateDescriptor
 from headwater.state.rocksdb_backend import RocksDBKeyedStateBackend
 from headwater.state.rocksdb_options import RocksDBOptions
 from tests.unit.checkpoint.native_job import NativeJob
-from tests.unit.checkpoint.test_disk_full import disk_full_after, in_a_child
+from tests.unit.checkpoint.test_disk_full import disk_full_after
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+def in_a_new_process(work: Callable[[], None]) -> None:
+    """Not in a forked one: it would have RocksDB's locks of this process, but not the threads that release them."""
+    program = "import cloudpickle, sys; cloudpickle.load(sys.stdin.buffer)()"
+    ended = subprocess.run(
+        [sys.executable, "-c", program], input=cloudpickle.dumps(work), cwd=ROOT, capture_output=True, check=False
+    )
+    assert ended.returncode == 0, ended.stderr.decode()
 
 
 def new_backend(directory: Path) -> RocksDBKeyedStateBackend:
@@ -52,7 +67,7 @@ def test_an_epoch_that_cannot_be_written(tmp_path: Path) -> None:
         assert restored.load_native(tmp_path / "checkpoint")
         assert restored.number_of_entries() == 10
 
-    in_a_child(work)
+    in_a_new_process(work)
 
 
 def test_a_database_that_cannot_be_made(tmp_path: Path) -> None:
@@ -64,7 +79,7 @@ def test_a_database_that_cannot_be_made(tmp_path: Path) -> None:
             new_backend(tmp_path)
         new_backend(tmp_path).close()
 
-    in_a_child(work)
+    in_a_new_process(work)
 
 
 def test_a_snapshot_that_cannot_be_fetched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from headwater.common.errors import ConfigurationError, StateError
+from headwater.common.errors import ConfigurationError, LocalDiskError, StateError
 from headwater.common.time import Time
 from headwater.state.backends import make_keyed_backend
 from headwater.state.descriptors import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
@@ -151,7 +151,7 @@ def test_a_write_that_fails_in_the_middle_leaves_nothing_to_go_on_with(
         raise OSError("no space left on device")
 
     monkeypatch.setattr(backend.database, "write", full)
-    with pytest.raises(OSError, match="no space"):
+    with pytest.raises(LocalDiskError, match="no space"):
         backend.commit_epoch()
     backend.rollback_epoch()
     with pytest.raises(StateError, match="must be restored into a new backend"):
