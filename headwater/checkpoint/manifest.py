@@ -154,7 +154,4 @@ def decode_manifest(content: bytes, file: str, epoch: int) -> Manifest:
 
 
 def _damaged(file: str, epoch: int, what: str) -> CheckpointError:
-    return CheckpointError(
-        f"manifest {file} of epoch {epoch} is damaged: {what}. Restore the file from a copy; headwater does not go "
-        "back to an older epoch by itself, because output of this one may already be visible"
-    )
+    return CheckpointError(f"manifest {file} of epoch {epoch} is damaged: {what}. Restore the file from a copy")

@@ -200,7 +200,10 @@ class ManifestStore:
             except StorageError:
                 raise
             except CheckpointError as error:
-                raise CheckpointError(f"{error}. {self._what_is_whole(epoch)}") from error
+                raise CheckpointError(
+                    f"{error}; headwater does not go back to an older epoch by itself, because output of this one may "
+                    f"already be visible. {self._what_is_whole(epoch)}"
+                ) from error
             if lineage.counts(manifest):
                 self._needed[epoch] = _files_of(manifest)
                 return manifest

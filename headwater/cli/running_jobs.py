@@ -48,7 +48,7 @@ def find_job(directory: RunDirectory, wanted: str) -> JobCard:
     if len(found) == 1:
         return found[0]
     if found:
-        raise HeadwaterError(f"'{wanted}' means {len(found)} jobs: {shown(found)}; give more of the id")
+        raise HeadwaterError(f"'{wanted}' means {len(found)} jobs: {shown(found)}; give the id, or more of it")
     hint = nearest(wanted, [card.name for card in cards])
     raise HeadwaterError(f"no running job is '{wanted}'{hint or ';'} running: {shown(cards)}")
 

@@ -117,7 +117,10 @@ def test_no_such_job(command: list[str], jobs: Jobs, capsys: Out) -> None:
     )
     for several in ("payments", "aaa"):
         assert main([*command, several]) == 1
-        assert f"'{several}' means 2 jobs: aaa111 'payments', aaa222 'payments'; give more" in capsys.readouterr().err
+        assert (
+            f"'{several}' means 2 jobs: aaa111 'payments', aaa222 'payments'; give the id, or more"
+            in capsys.readouterr().err
+        )
     assert main(command) == 2
     assert "required: JOB" in capsys.readouterr().err
 
