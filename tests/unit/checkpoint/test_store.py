@@ -150,8 +150,8 @@ class TestDamagedManifest:
         damage(retained, 2)
         expected = (
             rf"manifest {retained.manifest(3)} of epoch 3 is damaged.* may already be visible\. The newest manifest "
-            rf"that is whole is that of epoch 1: .*can start from {retained.root}@1 \(headwater run -s\), and gives the "
-            "output since then again"
+            rf"that is whole is that of epoch 1: .*can start from {retained.root}@1 \(headwater run -s\), and gives "
+            "the output since then again"
         )
         for read in (ManifestStore(retained).latest, lambda: open_savepoint(retained.root)):
             with pytest.raises(CheckpointError, match=expected):
