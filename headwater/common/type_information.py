@@ -5,7 +5,7 @@ They only describe. Programs get them from `typeinfo.Types`; `type_checker.py` c
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from enum import Enum
 
 from headwater.common.errors import TypeMismatchError
@@ -390,6 +390,8 @@ def _declared(where: str, type_info: TypeInformation) -> TypeInformation:
 def _all_declared(where: str, type_infos: Sequence[TypeInformation]) -> tuple[TypeInformation, ...]:
     if isinstance(type_infos, TypeInformation):
         raise TypeMismatchError(f"{where}: expected a list of types, found {type_infos!r}; write [{type_infos!r}]")
+    if not isinstance(type_infos, Iterable):
+        raise TypeMismatchError(f"{where}: expected a list of types, found {type_infos!r}")
     return tuple(_declared(f"{where} field {index}", type_info) for index, type_info in enumerate(type_infos))
 
 

@@ -9,6 +9,7 @@ from abc import ABC
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Self
 
+from headwater.common.callables import accepts, signature_text
 from headwater.common.errors import StateError, TypeMismatchError
 from headwater.common.type_information import TypeInformation
 from headwater.common.typeinfo import Types
@@ -119,10 +120,12 @@ class MapStateDescriptor(StateDescriptor):
         key_type_info: TypeInformation | None = None,
         value_type_info: TypeInformation | None = None,
     ) -> None:
-        if key_type_info is None or value_type_info is None:
+        if key_type_info is None and value_type_info is None:
             super().__init__(name)
         else:
-            super().__init__(name, Types.MAP(key_type_info, value_type_info))
+            anything = Types.PICKLED_BYTE_ARRAY()
+            keys = anything if key_type_info is None else key_type_info
+            super().__init__(name, Types.MAP(keys, anything if value_type_info is None else value_type_info))
 
 
 class ReducingStateDescriptor(StateDescriptor):
@@ -132,10 +135,10 @@ class ReducingStateDescriptor(StateDescriptor):
 
     def __init__(self, name: str, reduce_function: Any, type_info: TypeInformation | None = None) -> None:
         super().__init__(name, type_info)
-        if not callable(getattr(reduce_function, "reduce", None)) and not callable(reduce_function):
-            raise TypeMismatchError(
-                f"state '{name}' needs a ReduceFunction or a callable of two values, found {reduce_function!r}"
-            )
+        reduce = getattr(reduce_function, "reduce", reduce_function)
+        if not callable(reduce) or not accepts(reduce, 2):
+            found = signature_text(reduce) if callable(reduce) else repr(reduce_function)
+            raise TypeMismatchError(f"state '{name}' needs a ReduceFunction or a callable of two values, found {found}")
         self._reduce_function = reduce_function
 
     def get_reduce_function(self) -> Any:

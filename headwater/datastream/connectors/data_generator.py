@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from headwater.common.callables import accepts, signature_text
 from headwater.common.connector import Source, Split, SplitReader
 from headwater.common.errors import ConfigurationError
 
@@ -56,10 +57,18 @@ class DataGeneratorSource(Source):
             raise ConfigurationError(f"DataGeneratorSource: count is {count!r}; expected None or a number >= 0")
         if rate_limiter_strategy is not None and rate_per_second is not None:
             raise ConfigurationError("DataGeneratorSource: give rate_limiter_strategy or rate_per_second, not both")
-        if not callable(generator_function) and not callable(getattr(generator_function, "map", None)):
+        generate = getattr(generator_function, "map", generator_function)
+        if not callable(generate) or not accepts(generate, 1):
+            found = signature_text(generate) if callable(generate) else repr(generator_function)
+            hint = "; did you forget to call it?" if isinstance(generator_function, type) else ""
             raise ConfigurationError(
-                f"DataGeneratorSource: {generator_function!r} is not a generator function; expected a callable that "
-                "takes the index, or an object with such a method `map`"
+                f"DataGeneratorSource: {found} is not a generator function; expected a callable that takes the index, "
+                f"or an object with such a method `map`{hint}"
+            )
+        if rate_limiter_strategy is not None and not isinstance(rate_limiter_strategy, RateLimiterStrategy):
+            raise ConfigurationError(
+                f"DataGeneratorSource: rate_limiter_strategy is {rate_limiter_strategy!r}; expected one such as "
+                "RateLimiterStrategy.per_second(1000)"
             )
         self.generator_function = generator_function
         self.count = count

@@ -14,7 +14,7 @@ import warnings
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, TypeVar
 
 from headwater.checkpoint.durable_file import sync_directory
 from headwater.checkpoint.paths import validate_name
@@ -35,6 +35,8 @@ from headwater.datastream.connectors.file_compaction import CompactingCommitter,
 from headwater.datastream.connectors.part_files import OutputFileConfig, RollingPolicy
 
 __all__ = ["FileCommittable", "FileSink"]
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -114,15 +116,15 @@ class FileSink(Sink):
             return self
 
         def with_bucket_assigner(self, bucket_assigner: BucketAssigner) -> FileSink.RowFormatBuilder:
-            self._bucket_assigner = bucket_assigner
+            self._bucket_assigner = _expected("with_bucket_assigner", bucket_assigner, BucketAssigner)
             return self
 
         def with_rolling_policy(self, rolling_policy: RollingPolicy) -> FileSink.RowFormatBuilder:
-            self._rolling_policy = rolling_policy
+            self._rolling_policy = _expected("with_rolling_policy", rolling_policy, RollingPolicy)
             return self
 
         def with_output_file_config(self, output_file_config: OutputFileConfig) -> FileSink.RowFormatBuilder:
-            self._output_file_config = output_file_config
+            self._output_file_config = _expected("with_output_file_config", output_file_config, OutputFileConfig)
             return self
 
         def enable_compact(self, strategy: FileCompactStrategy, compactor: FileCompactor) -> FileSink.RowFormatBuilder:
@@ -160,6 +162,13 @@ class FileSink(Sink):
 
     class BulkFormatBuilder(RowFormatBuilder):
         """The same settings for a bulk format."""
+
+
+def _expected(method: str, given: T, kind: type[Any]) -> T:
+    if not isinstance(given, kind):
+        hint = "; did you forget build()?" if hasattr(given, "build") else ""
+        raise ConfigurationError(f"FileSink.{method} got {given!r}; expected {kind.__name__}{hint}")
+    return given
 
 
 class _Part:

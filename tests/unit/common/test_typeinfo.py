@@ -61,6 +61,7 @@ def test_field_names_of_rows() -> None:
 @pytest.mark.parametrize(
     ("make", "message"),
     [
+        (lambda: T.ROW(None), "ROW: expected a list of types, found None"),
         (lambda: T.ROW([T.INT]), "field 0.*did you forget the parentheses"),
         (lambda: T.TUPLE(T.INT()), "expected a list of types"),
         (lambda: T.ROW_NAMED(["a"], [T.INT(), T.INT()]), "1 names for 2 types"),

@@ -88,7 +88,11 @@ class TestNames:
 
     def test_bad_settings_are_refused_when_the_sink_is_built(self, tmp_path: Path) -> None:
         (tmp_path / "file").write_text("")
+        builder: Any = FileSink.for_row_format(str(tmp_path), LINES)
         for refused, expected in [
+            (lambda: builder.with_rolling_policy(5), "with_rolling_policy got 5; expected RollingPolicy"),
+            (lambda: builder.with_bucket_assigner("day"), "got 'day'; expected BucketAssigner"),
+            (lambda: builder.with_output_file_config(builder), "expected OutputFileConfig; did you forget build"),
             (lambda: FileSink.for_row_format("s3://bucket/x", LINES), "not a local path"),
             (lambda: FileSink.for_row_format(str(tmp_path), print), "expected an Encoder"),  # type: ignore[arg-type]
             (lambda: FileSink.for_bulk_format(str(tmp_path), "csv"), "BulkWriters"),  # type: ignore[arg-type]

@@ -109,6 +109,10 @@ class TestDataGenerator:
         source = DataGeneratorSource(Squares(), 4)
         assert source.open_reader(source.discover_splits(1, frozenset())[0], None).read_batch(9) == [0, 1, 4, 9]
 
+    def test_a_class_of_such_objects_is_a_forgotten_call(self) -> None:
+        with pytest.raises(ConfigurationError, match="did you forget to call it"):
+            DataGeneratorSource(GeneratorFunction, 4)  # type: ignore[arg-type]
+
     def test_an_error_of_the_function_does_not_move_the_position(self) -> None:
         source = DataGeneratorSource(lambda index: 1 // (3 - index), 10)
         reader = source.open_reader(source.discover_splits(1, frozenset())[0], None)
@@ -125,13 +129,15 @@ class TestDataGenerator:
         assert make(rate_per_second=5).rate_per_second == 5
         assert make(rate_limiter_strategy=RateLimiterStrategy.per_second(7)).rate_per_second == 7
         assert make(rate_limiter_strategy=RateLimiterStrategy.no_op()).rate_per_second is None
+        with pytest.raises(ConfigurationError, match="rate_limiter_strategy is 'fast'; expected one such as"):
+            make(rate_limiter_strategy="fast")
         with pytest.raises(ConfigurationError, match="not both"):
             make(rate_per_second=5, rate_limiter_strategy=RateLimiterStrategy.no_op())
         for rate in (0, -1, float("nan")):
             with pytest.raises(ConfigurationError, match="more than 0"):
                 make(rate_per_second=rate)
 
-    @pytest.mark.parametrize(("function", "count"), [("text", 3), (str, -1), (str, 2.5), (str, True)])
+    @pytest.mark.parametrize(("function", "count"), [("text", 3), (str, -1), (str, 2.5), (str, True), (lambda: 1, 3)])
     def test_bad_arguments_are_refused(self, function: Any, count: Any) -> None:
         with pytest.raises(ConfigurationError, match="DataGeneratorSource"):
             DataGeneratorSource(function, count)

@@ -337,6 +337,7 @@ def test_what_is_no_ttl_is_refused(make: Any) -> None:
     [
         (lambda: ValueStateDescriptor("x", "long"), "state 'x': a type must be a TypeInformation"),  # type: ignore[arg-type]
         (lambda: ReducingStateDescriptor("x", 5), "state 'x' needs a ReduceFunction"),
+        (lambda: ReducingStateDescriptor("x", lambda a: a), r"of two values, found a lambda of \(a\)"),
         (lambda: AggregatingStateDescriptor("x", 5), "state 'x' needs an AggregateFunction"),
     ],
 )

@@ -172,6 +172,12 @@ def test_a_map_may_declare_its_keys_only(backend: KeyedStateBackend) -> None:
         backend.check_types()
 
 
+def test_a_map_with_one_type_takes_anything_for_the_other() -> None:
+    keys, values = MapStateDescriptor("s", Types.STRING()), MapStateDescriptor("s", value_type_info=Types.LONG())
+    assert keys.type_info == Types.MAP(Types.STRING(), Types.PICKLED_BYTE_ARRAY())
+    assert values.type_info == Types.MAP(Types.PICKLED_BYTE_ARRAY(), Types.LONG())
+
+
 def test_a_value_changed_in_place_is_checked(backend: KeyedStateBackend) -> None:
     state = backend.get_state(ValueStateDescriptor("s", Types.LIST(Types.LONG())))
     elements = backend.get_state(ListStateDescriptor("l", Types.LIST(Types.LONG())))
