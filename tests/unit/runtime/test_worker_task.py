@@ -1,0 +1,86 @@
+"""Tasks in Python workers, without Spark: what a failed one says, and that nothing of it stays behind."""
+
+from __future__ import annotations
+
+import errno
+import os
+import pickle
+import uuid
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import cloudpickle
+import pytest
+
+from headwater.common import Encoder, WatermarkStrategy
+from headwater.datastream.connectors.bulk_writers import EncodedWriter
+from headwater.datastream.connectors.data_generator import DataGeneratorSource
+from headwater.datastream.connectors.file_system import BucketAssigner, FileSink
+from headwater.graph.plan import JobPlan
+from headwater.runtime.chunk import payload_of
+from headwater.runtime.engine import EpochHeader
+from headwater.runtime.job.acks import EpochFailure, SourceAck
+from headwater.runtime.job.source_progress import SplitSourceProgress
+from headwater.runtime.main_module import capture_main
+from headwater.runtime.slot.launcher import SlotLaunch
+from headwater.runtime.slot.protocol import Attempt, Base
+from headwater.runtime.source_task import SourceTask
+from headwater.runtime.spark.tasks import WorkerJob, source_stage
+from tests.unit.runtime.in_process_engine import plan_of
+
+NUMBERS = DataGeneratorSource(str, 2)
+
+
+@pytest.fixture
+def launch(tmp_path: Path) -> Iterator[SlotLaunch]:
+    """A job that writes numbers to files, in the source's own task."""
+    sink: Any = (
+        FileSink.for_row_format(str(tmp_path), Encoder.simple_string_encoder())
+        .with_bucket_assigner(BucketAssigner.base_path_bucket_assigner())
+        .build()
+    )
+    plan = plan_of(lambda env: env.from_source(NUMBERS, WatermarkStrategy.no_watermarks(), "numbers"), 1, sink)
+    made = SlotLaunch("job", uuid.uuid4().hex, b"", cloudpickle.dumps(plan), capture_main(), None, False)
+    yield made
+    WorkerJob._known.pop(made.run_id, None)
+
+
+def source_tasks(plan: JobPlan) -> Sequence[SourceTask]:
+    progress = SplitSourceProgress(plan.sources[0], None)
+    progress.discover(1)
+    return progress.plan(0, 100, 1, final=False)
+
+
+def run(launch: SlotLaunch, number: int) -> list[Any]:
+    """One attempt of the first epoch: what its tasks tell the driver."""
+    attempt = Attempt(1, 0, number, "run")
+    header = EpochHeader(attempt, Base(-1, "start", -1, "start"), 1, False, False, os.getpid())
+    frames = [
+        frame for task in source_tasks(pickle.loads(launch.plan)) for _, frame in source_stage(header, launch, task)
+    ]
+    return [pickle.loads(payload_of(frame)) for frame in frames]
+
+
+def test_a_full_disk_is_tried_again_and_its_file_goes(
+    launch: SlotLaunch, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[str] = []
+
+    def full_disk(writer: Any, _: Any) -> None:
+        writer._file.write(b"half of it")
+        writer._file.flush()
+        seen.extend(os.listdir(tmp_path))
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(EncodedWriter, "add_batch", full_disk)
+        (failure,) = run(launch, 0)
+    assert isinstance(failure, EpochFailure) and failure.retry and failure.error is None
+    assert f"cannot be written to {tmp_path}: No space left on device; make room there" in failure.reason
+    assert len(seen) == 1 and os.listdir(tmp_path) == [], "each attempt would leave more on a full disk"
+
+    *_, ack = run(launch, 1)
+    assert isinstance(ack, SourceAck)
+    (name,) = os.listdir(tmp_path)
+    assert (tmp_path / name).read_text() == "0\n1\n"
