@@ -780,3 +780,32 @@ def test_backend_agrees_with_a_dict(name: str) -> None:
     case = machine.TestCase
     case.settings = settings(max_examples=120 if name == "heap" else 40, stateful_step_count=50, deadline=None)
     case().runTest()
+
+
+class Incomparable:
+    """As arrays of NumPy and frames of pandas: to compare one, even with None, gives no truth."""
+
+    def __eq__(self, other: object) -> bool:
+        raise ValueError("the truth value of an array is ambiguous")
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+def test_values_need_not_be_comparable(make_backend: MakeBackend, backend: KeyedStateBackend) -> None:
+    descriptors = ValueStateDescriptor("v"), ListStateDescriptor("l"), MapStateDescriptor("m")
+    value, elements, entries = map(backend.get_state, descriptors)
+    value.update(Incomparable())
+    elements.add(Incomparable())
+    entries.put("a", Incomparable())
+    delta = backend.delta_sections()
+    backend.commit_epoch(cut=True)
+    for sections in (delta, list(backend.full_sections())):
+        restored = restore(make_backend, sections)
+        restored.current_key = "k"
+        assert isinstance(restored.get_state(descriptors[0]).value(), Incomparable)
+        assert [type(element) for element in restored.get_state(descriptors[1]).get()] == [Incomparable]
+        assert isinstance(restored.get_state(descriptors[2]).get("a"), Incomparable)
+    entries.remove("a")
+    elements.clear()
+    value.clear()
+    assert restore(make_backend, [*delta, *backend.delta_sections()]).number_of_entries() == 0

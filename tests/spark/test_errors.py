@@ -122,6 +122,34 @@ def test_an_unpicklable_record_between_operators(run_job: JobRunner) -> None:
     assert "'next'" in str(raised.value) and "lock" in str(raised.value)
 
 
+@pytest.mark.parametrize("backend", ["hashmap", "rocksdb"])
+def test_state_that_does_not_fit_its_type_leaves_a_usable_checkpoint(
+    run_job: JobRunner, tmp_path: Path, backend: str
+) -> None:
+    class Last(KeyedProcessFunction):
+        def __init__(self, as_text: bool) -> None:
+            self.as_text = as_text
+
+        def open(self, runtime_context: RuntimeContext) -> None:
+            self.last = runtime_context.get_state(ValueStateDescriptor("last", Types.LONG()))
+
+        def process_element(self, value: int, ctx: KeyedProcessFunction.Context) -> Any:
+            before = self.last.value()
+            self.last.update(str(value) if self.as_text and value == 3 else value)
+            yield before, value
+
+    def build(as_text: bool) -> Any:
+        return lambda env: env.from_collection([1, 2, 3]).key_by(lambda v: 0).process(Last(as_text)).uid("last")
+
+    settings = {"checkpoint_dir": tmp_path / "checkpoints", "state.backend.type": backend, **epochs_of(1)}
+    with pytest.raises(TypeMismatchError) as raised:
+        run_job(build(True), 1, **settings)
+    text = str(raised.value)
+    assert "epoch 2: state 'last' of key 0 does not fit its declared type" in text
+    assert "expected LONG, found str '3'" in text
+    assert run_job(build(False), 1, **settings)[-1] == (2, 3)
+
+
 def test_an_unpicklable_state_value_names_operator_and_state(run_job: JobRunner) -> None:
     class Keeps(KeyedProcessFunction):
         def open(self, runtime_context: RuntimeContext) -> None:
