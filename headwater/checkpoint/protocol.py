@@ -153,7 +153,8 @@ def _start_from(given: GivenSavepoint, job: RequestedJob) -> StartDecision:
     if given.claim_mode is ClaimMode.CLAIM and not given.is_savepoint:
         return Refuse(
             f"{what} belongs to the job that retains it and cannot be claimed; set "
-            "execution.state-recovery.claim-mode to NO_CLAIM, or make a savepoint of it and claim that"
+            "execution.state-recovery.claim-mode to NO_CLAIM, or make a savepoint of it (headwater savepoint copy) and "
+            "claim that"
         )
     renamed = renames(given.manifest, job.uid_mapping, _uids_of(job), what)
     if isinstance(renamed, Refuse):

@@ -10,7 +10,7 @@ from headwater.checkpoint.catalogue import catalogue
 from headwater.checkpoint.compatibility import Finding, ProgramFacts, Verdict, compare, rename_facts
 from headwater.checkpoint.history import retained_checkpoints
 from headwater.checkpoint.protocol import Refuse, renames
-from headwater.checkpoint.savepoint import Savepoint, dispose_savepoint, open_savepoint
+from headwater.checkpoint.savepoint import Savepoint, dispose_savepoint, open_savepoint, write_savepoint
 from headwater.checkpoint.savepoint_list import savepoints_in
 from headwater.checkpoint.storage import is_remote, local_path
 from headwater.cli.program_plan import PlannedJob, plan_of_program
@@ -171,6 +171,17 @@ def _trigger(arguments: Sequence[str]) -> int:
     return 0
 
 
+def _copy(arguments: Sequence[str]) -> int:
+    """A job that retains the checkpoint may delete it meanwhile: then nothing is at the new place."""
+    parser = _parser("copy", _COPY, "SAVEPOINT")
+    parser.add_argument("NEW")
+    given = parser.parse_args(list(arguments))
+    opened = open_savepoint(stored_path(given.SAVEPOINT))
+    target, committed = stored_path(given.NEW), opened.output_committed
+    print(write_savepoint(opened.layout, opened.manifest, target, output_committed=committed).path)
+    return 0
+
+
 def _dispose(arguments: Sequence[str]) -> int:
     path = _parser("dispose", _DISPOSE, "SAVEPOINT").parse_args(list(arguments)).SAVEPOINT
     dispose_savepoint(stored_path(path))
@@ -198,6 +209,10 @@ _LIST = "List the savepoints in DIR, or the checkpoints that the job of the chec
 _TRIGGER = (
     "Make a savepoint of a running job, which goes on. It is a new directory in DIR, printed when it is complete."
 )
+_COPY = (
+    "Make a savepoint at NEW, where there must be nothing, of another savepoint or of a checkpoint that a job retains "
+    "(DIR, DIR@EPOCH). Every file is checked."
+)
 _DISPOSE = "Delete a savepoint. Refuses whatever is not one."
 _SEE_HELP = "; see headwater savepoint --help"
 _HELP = """usage: headwater savepoint COMMAND ...
@@ -207,6 +222,7 @@ commands:
   list DIR                   the savepoints in a directory, or the checkpoints that a job retains
   inspect SAVEPOINT          operators, states, entries, bytes
   diff SAVEPOINT program.py  what would become of each state: same, migrated, new, lost
+  copy SAVEPOINT NEW         make another of it, or one of a checkpoint that a job retains, to keep
   dispose SAVEPOINT          delete it
 
 SAVEPOINT is a savepoint's directory, a job's checkpoint directory (its newest checkpoint; DIR@EPOCH for another), or
@@ -218,5 +234,6 @@ _VERBS: dict[str, Callable[[Sequence[str]], int]] = {
     "list": _list,
     "inspect": _inspect,
     "diff": _diff,
+    "copy": _copy,
     "dispose": _dispose,
 }

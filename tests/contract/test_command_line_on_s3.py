@@ -94,6 +94,18 @@ def test_inspect_and_diff(base: str, capsys: Out, tmp_path: Path) -> None:
     assert " lost" in capsys.readouterr().out
 
 
+def test_copy(base: str, capsys: Out, tmp_path: Path) -> None:
+    assert main(["savepoint", "copy", f"{base}/job", f"{base}/savepoints/three"]) == 0
+    (path,) = lines(capsys)
+    assert path.endswith("/savepoints/three")
+    assert main(["savepoint", "copy", f"{base}/savepoints/three", str(tmp_path / "here")]) == 0
+    assert lines(capsys) == [str(tmp_path / "here")]
+    assert open_savepoint(tmp_path / "here").is_savepoint
+    assert main(["savepoint", "copy", f"{base}/savepoints/two", f"{base}/savepoints/three"]) == 1
+    assert "a savepoint is never written over something" in capsys.readouterr().err
+    assert main(["savepoint", "copy", f"{base}/savepoints/two"]) == 2
+
+
 def test_dispose(base: str, capsys: Out) -> None:
     assert main(["savepoint", "dispose", f"{base}/job"]) == 1
     assert "only a savepoint can be disposed of" in capsys.readouterr().err
