@@ -52,11 +52,18 @@ class Keep(KeyedProcessFunction):
         if what == "clear":
             for state in (self.value, self.list, self.map):
                 state.clear()
+        elif what == "wait":
+            timers = ctx.timer_service()
+            for later in range(1, 5):
+                timers.register_processing_time_timer(timers.current_processing_time() + later)
         elif what != "look":
             self.value.update(what)
             self.list.add(what)
             self.map.put(what, len(self.list.get()))
         yield key, self.value.value(), list(self.list.get()), sorted(self.map.items())
+
+    def on_timer(self, timestamp: int, ctx: KeyedProcessFunction.OnTimerContext) -> Any:
+        yield ctx.get_current_key(), timestamp, list(self.list.get())
 
 
 def build(env: StreamExecutionEnvironment) -> DataStream:
@@ -134,6 +141,22 @@ def test_a_native_snapshot_replaces_the_chain(driver: RocksDriver) -> None:
     (before,) = driver.epoch(slot, ("a", LOOK))
     ack, results = driver.attempt(driver.new_slot(), ("a", LOOK))
     assert ack.restored and results == [before]
+
+
+@pytest.mark.parametrize("in_memory", [4, 1000])
+def test_timers_are_part_of_a_native_snapshot(
+    driver: RocksDriver, monkeypatch: pytest.MonkeyPatch, in_memory: int
+) -> None:
+    monkeypatch.setattr("headwater.state.rocksdb_options.DEFAULT_TIMERS_IN_MEMORY", in_memory)
+    slot = driver.new_slot()
+    driver.epoch(slot, *((key, "wait") for key in range(10)))
+    driver.until_native(slot, ("other", 1))
+    driver.now_ms += 2
+    expected = [(key, driver.now_ms - 2 + later, []) for later in (1, 2) for key in range(10)]
+    for each in (slot, driver.new_slot()):
+        assert driver.attempt(each)[1] == expected
+    (backend,) = [each for each in slot.runner.backends() if isinstance(each, KeyedStateBackend)]
+    assert getattr(backend.processing_timers, "stored") is (in_memory == 4)  # noqa: B009 - not of every backend
 
 
 def test_after_a_small_change_little_is_sent(driver: RocksDriver) -> None:
@@ -450,11 +473,15 @@ class Pair(RuleBasedStateMachine):
 
     @rule(
         records=st.lists(
-            st.tuples(st.sampled_from(["a", "b", 1, ("t", 2)]), st.sampled_from([1, 2, 3, "clear", LOOK])), max_size=6
+            st.tuples(st.sampled_from(["a", "b", 1, ("t", 2)]), st.sampled_from([1, 2, 3, "clear", "wait", LOOK])),
+            max_size=6,
         ),
         cut=st.booleans(),
+        passes=st.integers(0, 3),
     )
-    def epoch(self, records: list[Any], cut: bool) -> None:
+    def epoch(self, records: list[Any], cut: bool, passes: int) -> None:
+        for driver in self.drivers:
+            driver.now_ms += passes
         self.run(records, cut=cut and self.drivers[0].in_flight is None)
 
     @precondition(lambda self: self.drivers[0].in_flight is not None)
@@ -492,6 +519,7 @@ class Pair(RuleBasedStateMachine):
 
 def test_slots_on_both_backends_stay_in_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("headwater.runtime.slot.full_snapshot.MAX_DELTAS", 2)
+    monkeypatch.setattr("headwater.state.rocksdb_options.DEFAULT_TIMERS_IN_MEMORY", 4)
     in_memory = Path("/dev/shm")
     with tempfile.TemporaryDirectory(dir=in_memory if in_memory.is_dir() else tmp_path) as directory:
         Pair.directory = Path(directory)

@@ -56,6 +56,7 @@ class Driver:
         self.part_in_flight: SnapshotRef | None = None
         self.snapshots: list[SnapshotRef] = []
         self.attempts = 0
+        self.now_ms = 1_700_000_000_000
         self.edge = edge_id(plan.stages[1].operators[0].id, 0)
 
     def new_slot(self) -> Slot:
@@ -66,7 +67,7 @@ class Driver:
         begin = BeginEpoch(
             attempt=Attempt(1, self.epoch_number + 1, self.attempts),
             base=Base(self.epoch_number, self.token, self.durable_epoch, self.durable_token, self.in_flight),
-            now_ms=1_700_000_000_000,
+            now_ms=self.now_ms,
             watermarks={},
             snapshots=list(self.snapshots),
             checkpointing=self.layout is not None,
