@@ -33,6 +33,7 @@ from headwater.runtime.slot.protocol import BeginEpoch, SlotAck
 from headwater.runtime.slot.slot import Slot
 from headwater.state.keyed_backend import KeyedStateBackend
 from headwater.state.rocksdb_facts import Facts
+from headwater.state.timers import TimerQueue
 from tests.unit.runtime.in_process_engine import plan_of
 from tests.unit.runtime.test_coordinator import Job, summing
 from tests.unit.runtime.test_coordinator import expected as job_results
@@ -70,11 +71,12 @@ def build(env: StreamExecutionEnvironment) -> DataStream:
     return env.from_collection([1]).key_by(lambda record: record[0]).process(Keep()).uid("keep").rebalance().map(str)
 
 
-def rocksdb_plan(directory: Path) -> JobPlan:
+def rocksdb_plan(directory: Path, **more: Any) -> JobPlan:
     conf: dict[str, Any] = {
         "state.backend.type": "rocksdb",
         "state.backend.rocksdb.localdir": str(directory),
         "state.backend.rocksdb.memory.fixed-per-slot": "8 mb",
+        **more,
     }
     return plan_of(build, **conf)
 
@@ -157,6 +159,14 @@ def test_timers_are_part_of_a_native_snapshot(
         assert driver.attempt(each)[1] == expected
     (backend,) = [each for each in slot.runner.backends() if isinstance(each, KeyedStateBackend)]
     assert getattr(backend.processing_timers, "stored") is (in_memory == 4)  # noqa: B009 - not of every backend
+
+
+def test_timers_stay_on_the_heap_if_that_is_said(driver: RocksDriver) -> None:
+    driver.plan = rocksdb_plan(driver.local, **{"state.backend.rocksdb.timer-service.factory": "HEAP"})
+    slot = driver.new_slot()
+    driver.epoch(slot, ("a", "wait"))
+    (backend,) = [each for each in slot.runner.backends() if isinstance(each, KeyedStateBackend)]
+    assert type(backend.processing_timers) is TimerQueue and len(backend.processing_timers) == 4
 
 
 def test_after_a_small_change_little_is_sent(driver: RocksDriver) -> None:
