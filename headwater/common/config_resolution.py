@@ -40,6 +40,8 @@ _warned: set[str] = set()  # keys that were spoken of: once per process is enoug
 _BY_KEY: dict[str, ConfigOption[object]] = {
     key: option for option in OPTIONS for key in (option.key, *option.former_keys)
 }
+_ENVIRONMENT_PREFIX = "HEADWATER_"
+_BY_VARIABLE = {option.environment_variable: option for option in OPTIONS}
 
 
 def option_of(key: str) -> ConfigOption[object] | None:
@@ -87,6 +89,9 @@ def resolve(configuration: Configuration, environ: Mapping[str, str] | None = No
         elif (value := option.default_value(environment)) is not None:
             resolved.set_default(option, value)
     validate(resolved)
+    for name in environment:
+        if name.startswith(_ENVIRONMENT_PREFIX) and name not in _BY_VARIABLE:
+            _warn_misspelt(name)
     return resolved
 
 
@@ -122,6 +127,14 @@ def _check_together(configuration: Configuration) -> None:
 def forget_warnings() -> None:
     """Say everything again. For tests."""
     _warned.clear()
+
+
+def _warn_misspelt(variable: str) -> None:
+    """Of an environment variable that looks like one of ours; others of this prefix may be anybody's."""
+    nearest = difflib.get_close_matches(variable, _BY_VARIABLE, n=1, cutoff=0.85)
+    if nearest and variable not in _warned:
+        _warned.add(variable)
+        warn_user(f"unknown environment variable '{variable}' is ignored; did you mean '{nearest[0]}'?")
 
 
 def _warn_unknown(key: str) -> None:

@@ -204,3 +204,13 @@ def test_what_holds_by_default_was_not_set_but_the_environment_was() -> None:
     assert not resolve(Configuration(), {}).is_set(MASTER)
     assert resolve(Configuration(), {MASTER.environment_variable: "local[3]"}).is_set(MASTER)
     assert resolve(Configuration().set(MASTER, "local[*]"), {}).is_set(MASTER)
+
+
+def test_a_misspelt_environment_variable_is_a_warning_with_the_nearest_known_one() -> None:
+    forget_warnings()
+    with pytest.warns(UserWarning, match="did you mean 'HEADWATER_EPOCH_DURATION'"):
+        resolve(Configuration(), {"HEADWATER_EPOCH_DURATOIN": "1 s"})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        resolve(Configuration(), {"HEADWATER_EPOCH_DURATOIN": "1 s"})  # said already
+        resolve(Configuration(), {"HEADWATER_FAULTS": "x", "HEADWATER_HOME": "y", "HEADWATER_PYFLINK_EXAMPLES": "z"})
