@@ -9,7 +9,7 @@ from typing import Any
 def accepts(function: Any, count: int) -> bool:
     """Whether `function` can be called with `count` positional arguments; True where nobody can tell (builtins)."""
     try:
-        signature = inspect.signature(function)
+        signature = inspect.signature(function, follow_wrapped=False)  # a decorator may pass on other arguments
     except (TypeError, ValueError):
         return True
     try:
@@ -23,7 +23,7 @@ def signature_text(function: Any) -> str:
     """For an error: `a lambda of (a, b)`, `function 'parse' of ()`."""
     name = getattr(function, "__name__", type(function).__name__)
     try:
-        parameters = str(inspect.signature(function))
+        parameters = str(inspect.signature(function, follow_wrapped=False))
     except (TypeError, ValueError):
         parameters = "(...)"
     return f"a lambda of {parameters}" if name == "<lambda>" else f"{name}{parameters}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import partial
+from functools import partial, wraps
 from typing import Any
 
 import pytest
@@ -18,6 +18,20 @@ class Adder:
         return a
 
 
+def with_one(function: Any) -> Any:
+    @wraps(function)
+    def inner(value: Any) -> Any:
+        return function(value, 1)
+
+    return inner
+
+
+class Decorated:
+    @with_one
+    def method(self, value: Any) -> Any:
+        return value
+
+
 @pytest.mark.parametrize(
     ("function", "counts"),
     [
@@ -30,6 +44,8 @@ class Adder:
         (Adder().method, {1}),
         (partial(Adder(), 1), {1}),
         (str.upper, {1}),
+        (with_one(lambda a, b: a), {1}),  # what the decorator takes counts, not what it decorates
+        (Decorated().method, {0}),
         (iter, {0, 1, 2, 3}),  # a builtin that does not tell: it gets the benefit of the doubt
     ],
 )
