@@ -14,7 +14,7 @@ from headwater.checkpoint.manifest import Manifest, PartitionRecord
 from headwater.checkpoint.paths import CheckpointLayout
 from headwater.checkpoint.savepoint import SavepointInfo, Where, new_savepoint
 from headwater.checkpoint.snapshot_file import write_snapshot
-from headwater.common.errors import StateError
+from headwater.common.errors import StateError, TypeMismatchError
 from headwater.state.descriptors import ListStateDescriptor, MapStateDescriptor, StateDescriptor, ValueStateDescriptor
 from headwater.state.key_groups import MAX_PARALLELISM_LIMIT, partition_of_key_group
 from headwater.state.operator_backend import OperatorStateBackend
@@ -98,6 +98,10 @@ class SavepointWriter:
         put = _Putter(table, descriptor)
         for each_key, namespace, each in keyed_rows(rows):
             put(key(each_key) if key else each_key, namespace, value(each) if value else each)
+        try:
+            table.check_types()
+        except TypeMismatchError as error:
+            raise TypeMismatchError(f"with_keyed_state() for operator '{uid}': {error}") from None
         self._replace((uid, KEYED, descriptor.name), table.sections_of(descriptor.name))
         self._edited.pop((uid, descriptor.name), None)
         return self

@@ -16,8 +16,9 @@ from headwater.checkpoint.manifest import SourceRecord
 from headwater.checkpoint.rescale import OperatorShape, plan_restore
 from headwater.checkpoint.savepoint import open_savepoint, write_savepoint
 from headwater.checkpoint.snapshot_file import read_sections
-from headwater.common.errors import CheckpointError, StateError
+from headwater.common.errors import CheckpointError, StateError, TypeMismatchError
 from headwater.common.time import Time
+from headwater.common.typeinfo import Types
 from headwater.common.types import Row
 from headwater.state.descriptors import (
     ListStateDescriptor,
@@ -296,3 +297,12 @@ def test_a_target_that_exists_is_left_alone(job: OldJob, tmp_path: Path) -> None
         existing(job).write(tmp_path / "sp")
     assert (tmp_path / "sp" / "mine").read_text() == "x"
     assert {path.name for path in tmp_path.iterdir()} == {"job", "sp"}
+
+
+def test_values_that_do_not_fit_the_declared_type_are_refused() -> None:
+    counts = ValueStateDescriptor("counts", Types.LONG())
+    with pytest.raises(
+        TypeMismatchError, match=r"operator 'op': state 'counts' of key 'b' .* expected LONG, found str"
+    ):
+        SavepointWriter.new(16).with_keyed_state("op", counts, [("a", 1), ("b", "2")])
+    SavepointWriter.new(16).with_keyed_state("op", counts, [("a", 1), ("b", "2")], value=int)
