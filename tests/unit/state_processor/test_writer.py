@@ -301,8 +301,6 @@ def test_a_target_that_exists_is_left_alone(job: OldJob, tmp_path: Path) -> None
 
 def test_values_that_do_not_fit_the_declared_type_are_refused() -> None:
     counts = ValueStateDescriptor("counts", Types.LONG())
-    with pytest.raises(
-        TypeMismatchError, match=r"operator 'op': state 'counts' of key 'b' .* expected LONG"
-    ):
+    with pytest.raises(TypeMismatchError, match=r"operator 'op': state 'counts' of key 'b' .* expected LONG"):
         SavepointWriter.new(16).with_keyed_state("op", counts, [("a", 1), ("b", "2")])
     SavepointWriter.new(16).with_keyed_state("op", counts, [("a", 1), ("b", "2")], value=int)
