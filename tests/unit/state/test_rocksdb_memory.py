@@ -78,6 +78,51 @@ print((peak - before) >> 20)
 """
 
 
+TIMERS = 300_000
+"""On the heap they take 83 MiB."""
+NEAR_MIB = 10
+"""For those that fire next."""
+WITH_TIMERS = """
+import random, sys
+from itertools import islice
+from pathlib import Path
+import psutil
+from headwater.state.backends import make_keyed_backend
+from headwater.state.rocksdb_options import RocksDBOptions
+
+directory, given_mib, number = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
+backend = make_keyed_backend("rocksdb", "uid", 128, range(128), RocksDBOptions(given_mib << 20, directory))
+process = psutil.Process()
+before = peak = process.memory_info().rss
+dice = random.Random(1)
+
+def end():
+    global peak
+    backend.delta_sections()
+    backend.commit_epoch(cut=True)
+    backend.checkpoint_completed()
+    peak = max(peak, process.memory_info().rss)
+
+for start in range(0, number, 10_000):
+    for key in range(start, start + 10_000):
+        backend.event_timers.register(dice.randrange(10**9), key)
+    end()
+found = 0
+for section in backend.full_sections():
+    peak = max(peak, process.memory_info().rss)
+backend.native_checkpoint(directory / "native")
+fired = []
+while due := [timestamp for timestamp, _, _ in islice(backend.event_timers.pop_due(10**9), 10_000)]:
+    assert due == sorted(due) and (not fired or fired[-1] <= due[0])
+    fired = due
+    found += len(due)
+    end()
+assert found == number
+backend.close()
+print((peak - before) >> 20)
+"""
+
+
 @pytest.fixture
 def fast_disk(tmp_path: Path) -> Iterator[Path]:
     """Files in memory, if there is such a place: they are not part of the process."""
@@ -100,6 +145,18 @@ def test_memory_stays_within_what_was_given(kind: str, fast_disk: Path) -> None:
     )
     assert done.returncode == 0, done.stderr
     assert int(done.stdout) < GIVEN_MIB + ROOM_MIB, f"grew by {done.stdout.strip()} MiB"
+
+
+@pytest.mark.slow
+def test_memory_does_not_grow_with_the_number_of_timers(fast_disk: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", WITH_TIMERS, str(fast_disk), str(GIVEN_MIB), str(TIMERS)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) < GIVEN_MIB + ROOM_MIB + NEAR_MIB, f"grew by {done.stdout.strip()} MiB"
 
 
 def test_too_little_memory_is_refused() -> None:
