@@ -71,6 +71,20 @@ def test_the_working_directory_of_rocksdb(make_run: MakeRun, tmp_path: Path) -> 
     assert not [path for path in working.rglob("*") if path.is_file()], "working files were left behind"
 
 
+def test_the_checkpoint_directory(make_run: MakeRun) -> None:
+    run = make_run(8_000, 200, conf=NO_RESTART, module="tests.recovery.wide_state")
+    driver = run.start()
+    run.wait_for_epoch(6)
+    limit_files(run, driver, 20_000)
+    error = ends_with(run, driver)
+    assert "failed: stage 1 partition" in error and "(KEYED PROCESS): CheckpointError: snapshot" in error
+    assert f"{run.checkpoints}/snapshots/" in error and "cannot be written: File too large; make room" in error
+    assert 6 <= run.epoch() < 25
+
+    room_comes_and_goes(run, 20_000, "cannot be written: File too large; make room")
+    assert_same(run.lines(), wide_state.expected(run.records))
+
+
 def test_the_target_of_a_file_sink(make_run: MakeRun) -> None:
     run = make_run(30 * EPOCH_RECORDS, conf=NO_RESTART)
     driver = run.start()
