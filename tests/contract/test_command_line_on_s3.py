@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,7 +13,9 @@ from headwater.checkpoint.savepoint import open_savepoint, write_savepoint
 from headwater.checkpoint.storage import StorageSpec
 from headwater.checkpoint.store import ManifestStore
 from headwater.cli.main import main
+from headwater.common.errors import CheckpointError
 from headwater.runtime.job.client import LocalJobClient
+from headwater.runtime.job.coordinator import StoppedWithSavepoint
 from tests.contract.s3_server import BUCKET, S3Server, s3_server
 from tests.unit.runtime.test_coordinator import Job
 
@@ -52,17 +55,36 @@ def base(request: pytest.FixtureRequest, s3: S3Server, tmp_path: Path, monkeypat
     return url
 
 
-def test_trigger(s3: S3Server, tmp_path: Path) -> None:
+@pytest.mark.parametrize("stop", [False, True])
+def test_a_running_job_writes_savepoints_with_the_options_of_its_store(
+    s3: S3Server, tmp_path: Path, stop: bool
+) -> None:
     options = {key: value for key, value in s3.options.items() if isinstance(value, str)}
     job = Job(tmp_path)
     job.start()
     client = LocalJobClient("0123456789ab", job.coordinator.plan, storage_options=options)
     client.running(job.coordinator)
     url = s3.spec().url
-    path = client.trigger_savepoint(url)
-    job.run()
+    path = client.stop_with_savepoint(False, url) if stop else client.trigger_savepoint(url)
+    with pytest.raises(StoppedWithSavepoint) if stop else contextlib.nullcontext():
+        job.run()
     assert path.result(30).startswith(f"{url}/savepoint-012345-")
-    assert open_savepoint(StorageSpec(path.result(), options)).is_savepoint
+    opened = open_savepoint(StorageSpec(path.result(), options))
+    assert opened.is_savepoint and "PROBE" not in opened.layout.storage.list("")
+
+
+@pytest.mark.parametrize("drain", [False, True])
+def test_a_bucket_that_is_not_there_does_not_stop_the_job(s3: S3Server, tmp_path: Path, drain: bool) -> None:
+    options = {key: value for key, value in s3.options.items() if isinstance(value, str)}
+    job = Job(tmp_path)
+    job.start()
+    client = LocalJobClient("0123456789ab", job.coordinator.plan, storage_options=options)
+    client.running(job.coordinator)
+    path = client.stop_with_savepoint(drain, "s3://no-such-bucket/savepoints")
+    job.run()
+    with pytest.raises(CheckpointError, match=r"no-such-bucket.*The job goes on"):
+        path.result(30)
+    assert job.coordinator.finished
 
 
 def lines(capsys: Out) -> list[str]:
