@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from dataclasses import replace as dataclass_replace
 
+from headwater.checkpoint.paths import MANIFESTS
 from headwater.checkpoint.savepoint import SavepointInfo, Where, is_savepoint, savepoint_info
 from headwater.checkpoint.storage import StorageSpec, open_storage
 from headwater.common.errors import CheckpointError, StorageError
@@ -21,9 +22,13 @@ class FoundSavepoint:
 
 
 def savepoints_in(directory: Where) -> list[FoundSavepoint]:
-    """The directory itself if it is a savepoint, and those directly in it, by name. Nothing at all is no error."""
+    """The directory itself if it is a savepoint, else those directly in it, by name. Nothing at all is no error.
+
+    None of a job's checkpoint directory: what it has in there (fork.py) is its own.
+    """
     storage = open_storage(directory)
-    candidates = [storage.url, *(f"{storage.url}/{name}" for name in sorted(storage.directories()))]
+    names = sorted(storage.directories()) if not storage.list(MANIFESTS) else []
+    candidates = [storage.url, *(f"{storage.url}/{name}" for name in names)]
     found: list[FoundSavepoint] = []
     for url in candidates:
         where = dataclass_replace(directory, url=url) if isinstance(directory, StorageSpec) else url

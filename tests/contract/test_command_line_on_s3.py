@@ -100,6 +100,12 @@ def test_list(base: str, capsys: Out) -> None:
     assert len(lines(capsys)) == 2
     assert main(["savepoint", "list", f"{base}/job"]) == 0
     assert all(".manifest  test job" in line for line in lines(capsys)[1:])
+    assert main(["savepoint", "copy", f"{base}/savepoints/one", f"{base}/job/fork"]) == 0
+    capsys.readouterr()
+    assert main(["savepoint", "list", f"{base}/job"]) == 0
+    assert all(".manifest  test job" in line for line in lines(capsys)[1:]), (
+        "a copy with which the job began is its own"
+    )
     assert main(["savepoint", "list", f"{base}/nothing"]) == 1
     assert "nothing" in capsys.readouterr().err
 
