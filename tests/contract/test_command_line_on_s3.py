@@ -104,7 +104,7 @@ def test_list(base: str, capsys: Out) -> None:
     capsys.readouterr()
     assert main(["savepoint", "list", f"{base}/job"]) == 0
     assert all(".manifest  test job" in line for line in lines(capsys)[1:]), (
-        "a copy with which the job began is its own"
+        "the copy that it began with is its own"
     )
     assert main(["savepoint", "list", f"{base}/nothing"]) == 1
     assert "nothing" in capsys.readouterr().err
