@@ -103,9 +103,7 @@ def test_list(base: str, capsys: Out) -> None:
     assert main(["savepoint", "copy", f"{base}/savepoints/one", f"{base}/job/fork"]) == 0
     capsys.readouterr()
     assert main(["savepoint", "list", f"{base}/job"]) == 0
-    assert all(".manifest  test job" in line for line in lines(capsys)[1:]), (
-        "the copy that it began with is its own"
-    )
+    assert all(".manifest  test job" in line for line in lines(capsys)[1:]), "the copy that it began with is its own"
     assert main(["savepoint", "list", f"{base}/nothing"]) == 1
     assert "nothing" in capsys.readouterr().err
 
