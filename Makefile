@@ -6,7 +6,11 @@ STAMP  := $(VENV)/.headwater-setup
 ARCHIVE := $(VENV)/.headwater-archive
 PYTEST := $(BIN)/python -m pytest
 # Without Spark there is one process per core, and a file's tests stay together: they share fixtures and results.
-FAST   := -m "not spark and not golden and not recovery" --numprocesses logical --maxprocesses 8 --dist loadfile
+FAST   := -m "not spark and not golden and not recovery" --numprocesses logical --maxprocesses 8 --dist loadfile \
+	  -o tmp_path_retention_policy=failed
+# They write and sync thousands of small files. In memory that takes no time, if there is a gigabyte of it.
+MEMORY := $(shell df -kP /dev/shm 2>/dev/null | awk 'NR == 2 && $$4 > 1000000 { print "/dev/shm" }')
+IN_RAM := $(if $(MEMORY),TMPDIR=$(MEMORY))
 
 .DEFAULT_GOAL := help
 .PHONY: help setup java demo test test-fast chaos check bench parity fmt docs lock clean
@@ -37,13 +41,13 @@ demo: java setup ## Two million card payments, one slot killed half way, nothing
 	$(BIN)/python -m headwater.demo
 
 test: java setup $(ARCHIVE) ## All tests: the fast ones first, then those on Spark, golden jobs, recovery
-	$(PYTEST) $(FAST)
+	$(IN_RAM) $(PYTEST) $(FAST)
 	$(PYTEST) -m spark tests/spark tests/parity
 	$(PYTEST) tests/golden
 	$(PYTEST) tests/recovery
 
 test-fast: setup ## Only the tests that need no Spark (seconds)
-	$(PYTEST) $(FAST)
+	$(IN_RAM) $(PYTEST) $(FAST)
 
 chaos: java setup $(ARCHIVE) ## 3,000 seeded histories of the engine, then real processes: 100 kills, 50 stops, 10 executors (an hour)
 	$(BIN)/python scripts/chaos.py
