@@ -6,6 +6,8 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from headwater.common import Time, WatermarkStrategy
 from headwater.common.watermark_strategy import TimestampAssigner
 from headwater.datastream import (
@@ -101,14 +103,15 @@ def build(env: StreamExecutionEnvironment, sink: CollectingSink) -> None:
     totals.union(judged, sessions, named).sink_to(sink).uid("out")
 
 
+@pytest.mark.timeout(300)
 def test_each_kind_of_state_travels_through_dataframes(run_job: JobRunner, tmp_path: Path) -> None:
     from pyspark.sql import SparkSession
     from pyspark.sql import functions as F
 
-    env = run_job.environment(2, **epochs_of(300))
+    env = run_job.environment(1, **epochs_of(300))
     build(env, CollectingSink(str(tmp_path / "first")))
     client = env.execute_async("frames")
-    wait_for_epoch(client, 3)
+    wait_for_epoch(client, 2)
     path = Path(client.stop_with_savepoint(False, str(tmp_path / "savepoints")).result(60))
     client.get_job_execution_result().result(60)
     assert CollectingSink(str(tmp_path / "first")).results() == [], "all comes at the end"
@@ -130,7 +133,7 @@ def test_each_kind_of_state_travels_through_dataframes(run_job: JobRunner, tmp_p
         key: (int(key[1]), count) for key, count in seen.items()
     }
     marks = reader.operator_state("marks", "marks").to_dataframe(spark)
-    assert [row.value for row in marks.collect()] == [1] * marks.count() and marks.count() >= 1
+    assert {row.value for row in marks.collect()} == {1}
     limits = reader.broadcast_state("judge", "limits").to_dataframe(spark)
     assert [tuple(row) for row in limits.collect()] == [("all", 1)]
 
@@ -143,12 +146,13 @@ def test_each_kind_of_state_travels_through_dataframes(run_job: JobRunner, tmp_p
     writer.change_windows("tumbling", tumbling.filter("key = 'k2'").withColumn("contents", more))
     fewer = sessions.filter("key = 'k3'").withColumn("contents", F.slice("contents", 2, 1_000_000))
     writer.change_windows("sessions", fewer)
-    writer.with_operator_state("marks", "marks", marks.withColumn("value", F.col("value") + 100))
+    one_for_each_partition = marks.union(marks).withColumn("value", F.col("value") + 100)
+    writer.with_operator_state("marks", "marks", one_for_each_partition)
     writer.with_broadcast_state("judge", "limits", limits.withColumn("value", F.lit(7)))
     writer.write(changed)
 
     sink = CollectingSink(str(tmp_path / "second"))
-    env = run_job.environment(3, **epochs_of(300), **{"execution.state-recovery.path": str(changed)})
+    env = run_job.environment(2, **epochs_of(COUNT), **{"execution.state-recovery.path": str(changed)})
     build(env, sink)
     client = env.execute_async("frames")
     client.get_job_execution_result().result(100)
