@@ -7,6 +7,7 @@ from typing import Any
 
 from headwater.common.errors import StateError
 from headwater.state.api import ListState
+from headwater.state.change_log import Combine, Join
 from headwater.state.copying import ATOMIC, is_immutable, protective_copy
 from headwater.state.heap_store import ABSENT, UNCHANGED, HeapStore, Keep, KeyScope
 
@@ -108,11 +109,8 @@ class HeapListState(HeapStore, ListState[Any]):
                 table[key] = before
         self.undo, self._spanning = {}, None
 
-    def _merge(self, older: dict[Any, Any], newer: dict[Any, Any]) -> dict[Any, Any]:
-        merged = {**newer, **older}
-        for key in older.keys() & newer.keys():
-            merged[key] = older_length(older[key], newer[key])
-        return merged
+    def _combination(self) -> Combine:
+        return older_length
 
     def committed(self, key: Any) -> Any:
         elements = self.table.get(key, ABSENT)
@@ -183,6 +181,6 @@ class HeapListState(HeapStore, ListState[Any]):
             self.table.pop(key, None)
 
 
-def older_length(older: Any, newer: Any) -> Any:
+def older_length(key: Any, older: Any, newer: Any, join: Join) -> Any:
     """What a list was before two changes, where the log of each has a length (int), a list, or ABSENT."""
     return newer[:older] if older.__class__ is int and newer.__class__ is list else older

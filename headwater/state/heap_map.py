@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from headwater.state.api import MapState
+from headwater.state.change_log import Combine, Join
 from headwater.state.copying import ATOMIC, is_immutable, protective_copy
 from headwater.state.heap_store import ABSENT, UNCHANGED, HeapStore, Keep
 
@@ -131,16 +132,8 @@ class HeapMapState(HeapStore, MapState[Any, Any]):
                 self.table.pop(owner, None)
         self.undo, self._spanning = {}, None
 
-    def _merge(self, older: dict[Any, Any], newer: dict[Any, Any]) -> dict[Any, Any]:
-        merged = {**newer, **older}
-        for owner in older.keys() & newer.keys():
-            first, second = older[owner], newer[owner]
-            if first.__class__ is dict:
-                # A map that was replaced later: the older log says what was there before that, entry by entry.
-                merged[owner] = (
-                    {**second, **first} if second.__class__ is dict else _Whole(_before(second.before, first))
-                )
-        return merged
+    def _combination(self) -> Combine:
+        return _combined
 
     def committed(self, key: Any) -> Any:
         # dict.copy() runs without giving up the interpreter lock; then the log has at least the changes seen in it.
@@ -211,6 +204,13 @@ class HeapMapState(HeapStore, MapState[Any, Any]):
                 del self.table[owner]
         for owner in deleted:
             self.table.pop(owner, None)
+
+
+def _combined(owner: Any, older: Any, newer: Any, join: Join) -> Any:
+    if older.__class__ is not dict:
+        return older
+    # A map that was replaced later: the older log says what was there before that, entry by entry.
+    return join(older, newer) if newer.__class__ is dict else _Whole(_before(newer.before, older))
 
 
 def _before(entries: dict[Any, Any], log: Any, in_place: bool = False) -> dict[Any, Any]:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from headwater.common.errors import StateError
+from headwater.state.change_log import Combine, Join
 from headwater.state.copying import ATOMIC, protective_copy
 from headwater.state.heap_list import older_length
 from headwater.state.heap_store import ABSENT, UNCHANGED, HeapStore, Keep
@@ -73,19 +74,17 @@ class _HeapPanes(HeapStore, Panes):
             changed += [(key, namespace) for key in keys]
         return changed
 
-    def _merge(self, older: dict[Any, Any], newer: dict[Any, Any]) -> dict[Any, Any]:
-        merged = {**newer, **older}
-        for namespace in older.keys() & newer.keys():
-            first, second = older[namespace], newer[namespace]
-            if first is ABSENT:
-                continue
-            if second is ABSENT:  # gone with the older changes and made anew: all that is there now was not before
-                second = dict.fromkeys(self.table.get(namespace, ()), ABSENT)
-            merged[namespace] = self._merge_entries(first, second)
-        return merged
+    _combine_entries: Combine | None = None
 
-    def _merge_entries(self, older: dict[Any, Any], newer: dict[Any, Any]) -> dict[Any, Any]:
-        return {**newer, **older}
+    def _combination(self) -> Combine:
+        return self._combined
+
+    def _combined(self, namespace: Any, older: Any, newer: Any, join: Join) -> Any:
+        if older is ABSENT:
+            return older
+        if newer is ABSENT:  # gone with the older changes and made anew: all that is there now was not before
+            newer = dict.fromkeys(self.table.get(namespace, ()), ABSENT)
+        return join(older, newer, self._combine_entries)
 
     def rollback(self) -> None:
         table = self.table
@@ -278,11 +277,7 @@ class HeapElementPanes(_HeapPanes, ElementPanes):
     def _restored(self, pane: Mapping[Any, Any], key: Any, before: Any) -> Any:
         return pane[key][:before] if before.__class__ is int else before
 
-    def _merge_entries(self, older: dict[Any, Any], newer: dict[Any, Any]) -> dict[Any, Any]:
-        merged = {**newer, **older}
-        for key in older.keys() & newer.keys():
-            merged[key] = older_length(older[key], newer[key])
-        return merged
+    _combine_entries = staticmethod(older_length)
 
     def _copy_for_query(self, value: Any) -> Any:
         return value if value is ABSENT else value[:]

@@ -15,6 +15,8 @@ from collections.abc import Callable, Collection, Iterable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Protocol
 
+from headwater.state.change_log import Combine, absorbed, merged
+
 
 class KeyScope(Protocol):
     """Says which entry a state is about: the backend itself for plain state."""
@@ -76,7 +78,7 @@ class HeapStore(ABC):
         if not self._since:
             return self.undo
         if self._spanning is None:
-            self._spanning = self._merge(self._since, self.undo)
+            self._spanning = merged(self._since, self.undo, self._combination())
         return self._spanning
 
     def keys_changed(self, log: dict[Any, Any]) -> Collection[Any]:
@@ -89,7 +91,7 @@ class HeapStore(ABC):
 
     def commit(self, *, cut: bool = False) -> None:
         """What the epoch changed is final. With `cut` a checkpoint is in flight that ends with this epoch."""
-        changes = self.changes()
+        changes = self.changes() if cut else absorbed(self._since, self.undo, self._combination())
         self.undo, self._spanning = {}, None
         if cut:
             self._in_flight, self._since = changes, {}
@@ -102,7 +104,7 @@ class HeapStore(ABC):
 
     def checkpoint_failed(self) -> None:
         """The next checkpoint contains what the one in flight would have. Not during an epoch."""
-        self._since, self._in_flight = self._merge(self._in_flight, self._since), {}
+        self._since, self._in_flight = absorbed(self._in_flight, self._since, self._combination()), {}
 
     def rewind(self) -> None:
         """Take back all changes since the last durable checkpoint."""
@@ -112,9 +114,9 @@ class HeapStore(ABC):
             self.rollback()
         self._since, self._in_flight = {}, {}
 
-    def _merge(self, older: dict[Any, Any], newer: dict[Any, Any]) -> dict[Any, Any]:
-        """One log of the changes in both: what was there before the older ones counts."""
-        return {**newer, **older}
+    def _combination(self) -> Combine | None:
+        """How the logs of this shape are combined, if not just the older one counts."""
+        return None
 
     @abstractmethod
     def rollback(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from types import NoneType
 from typing import Any
 
 from headwater.state.api import ValueState
@@ -69,15 +70,13 @@ class HeapValueState(HeapStore, ValueState[Any]):
 
     def delta_entries(self, keys: Iterable[Any], log: dict[Any, Any]) -> tuple[Any, ...]:
         """(keys, values, deleted keys)"""
-        table = self.table
-        present: list[Any] = []
-        deleted: list[Any] = []
-        for key in keys:
-            if key in table:
-                present.append(key)
-            elif log[key] is not ABSENT:
-                deleted.append(key)
-        return present, [table[key] for key in present], deleted
+        known = list(keys)
+        values = list(map(self.table.get, known))
+        if NoneType not in set(map(type, values)):  # comparing is up to the user
+            return known, values, []
+        deleted = [key for key, value in zip(known, values, strict=True) if value is None and log[key] is not ABSENT]
+        present = [key for key, value in zip(known, values, strict=True) if value is not None]
+        return present, [value for value in values if value is not None], deleted
 
     def written(self, keys: list[Any]) -> tuple[list[Any], ...]:
         table = self.table

@@ -18,6 +18,7 @@ import io
 import pickle
 import struct
 from collections.abc import Iterable, Iterator
+from operator import itemgetter
 from typing import Any, Final, NamedTuple
 
 import cloudpickle
@@ -114,7 +115,7 @@ def _packed(column: Any) -> Any:
         return column
     if len(set(map(len, column))) != 1 or not column[0]:
         return column
-    return tuple(map(list, zip(*column, strict=True)))
+    return tuple(list(map(itemgetter(place), column)) for place in range(len(column[0])))
 
 
 def _unpacked(column: Any) -> Any:

@@ -25,6 +25,7 @@ from headwater.graph.plan import JobPlan
 from headwater.runtime.background import THREADS, Background
 from headwater.runtime.edges import Emit
 from headwater.runtime.slot.full_snapshot import FullSnapshotChild, full_snapshot_is_due
+from headwater.runtime.slot.garbage import GarbageCollection
 from headwater.runtime.slot.native_snapshots import NativeSnapshots, NativeUpload
 from headwater.runtime.slot.protocol import Attempt, Base, BeginEpoch, SlotAck, SlotAddress
 from headwater.runtime.slot.upload import GRACE_SECONDS, Upload
@@ -34,9 +35,6 @@ from headwater.state.native_state import NativeState
 from headwater.state.section import Section
 
 log = logging.getLogger(__name__)
-
-FULL_COLLECTION_EVERY = 200
-"""Epochs between two full garbage collections; young objects are collected after each epoch."""
 
 
 class StateLostError(HeadwaterError):
@@ -68,7 +66,7 @@ class Slot:
         self._handed_out: str | None = None
         """The full snapshot that was reported last, as long as a checkpoint in flight may be the first to have it."""
         self._upload: Upload | None = None
-        self._epochs_run = 0
+        self._garbage = GarbageCollection()
         self._accepted: str | None = None
         """Token of the state that is held; None: not even the empty one that a job begins with."""
         self._durable: str | None = None
@@ -85,7 +83,7 @@ class Slot:
 
     def begin(self, begin: BeginEpoch, emit: Emit) -> bool:
         """Get to the state of `begin.base` and start the attempt. Returns True if state had to be loaded."""
-        gc.disable()
+        self._garbage.begin_epoch()
         base = begin.base
         self._settle(begin)
         restored = self._accepted != base.token and not self._go_back_to(base)
@@ -127,8 +125,7 @@ class Slot:
         self._pending, self._dirty = (begin.attempt.id, begin.cut or not begin.checkpointing), False
         ack.processing_ms = (after_processing - self._started) * 1000
         ack.snapshot_ms = (time.perf_counter() - after_processing) * 1000
-        self._epochs_run += 1
-        gc.collect(2 if self._epochs_run % FULL_COLLECTION_EVERY == 0 else 0)
+        self._garbage.epoch_ended()
         return ack
 
     def abort(self) -> None:
