@@ -93,6 +93,9 @@ class Operator(ABC):
     def open(self) -> None:
         """Prepare for records; state may be read from here on. User functions' `open` is called here."""
 
+    def read_ahead(self, values: list[Any]) -> None:
+        """These are processed next: a chance to read the state of all of them at once."""
+
     @abstractmethod
     def process_batch(self, values: list[Any], timestamps: list[int | None] | None, input_index: int = 0) -> None:
         """Process records of one input, in order. The lists belong to the operator."""

@@ -144,6 +144,14 @@ class KeyedOperator(UserFunctionOperator):
             raise PlanError(f"operator '{context.name}' is keyed, but was set up without a keyed state backend")
         self._backend = context.keyed_backend
 
+    def read_ahead(self, values: list[Any]) -> None:
+        if self._backend.reads_ahead:
+            try:
+                keys = dict.fromkeys(map(self.key_of, values))
+            except Exception:  # what is wrong with a record is said where it is processed
+                return
+            self._backend.prefetch(keys)
+
     def process_watermark(self, watermark: int) -> None:
         self._backend.watermark = watermark
         super().process_watermark(watermark)

@@ -56,8 +56,10 @@ class OperatorPort:
         if values:
             self.is_idle = False
             self._gate.records_in += len(values)
+            operator = self._gate.operator
             try:
-                self._gate.operator.process_batch(values, timestamps, input_index)
+                operator.read_ahead(values)
+                operator.process_batch(values, timestamps, input_index)
             except SystemExit as error:
                 raise self._gate.exited(error, f"one of {len(values)}, the first is {short_repr(values[0])}") from error
 

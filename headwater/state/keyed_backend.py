@@ -13,7 +13,7 @@ the processing thread, except `committed_value`.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, Final, overload
 
 from headwater.common.errors import StateError
@@ -56,6 +56,8 @@ class KeyedStateBackend(ABC):
         self.key_groups = key_groups
         self.current_key: Any = NO_KEY
         """The key that plain states are about; set by the operator before each record and timer."""
+        self.reads_ahead = False
+        """Whether `prefetch` is worth the trouble now."""
         self.current_namespace: Any = None
         """With `current_key`, what namespaced states are about: a window."""
         self.processing_time_ms = 0
@@ -100,6 +102,9 @@ class KeyedStateBackend(ABC):
 
     @abstractmethod
     def _get_state(self, descriptor: StateDescriptor, namespaced: bool) -> State: ...
+
+    def prefetch(self, keys: Iterable[Any]) -> None:
+        """Read what there is for `keys`, which are about to be used, if that costs less than one by one."""
 
     @abstractmethod
     def begin_epoch(self) -> None:

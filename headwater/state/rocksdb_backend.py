@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 import weakref
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
@@ -107,7 +107,6 @@ class RocksDBKeyedStateBackend(StoreBackend[RocksStore]):
         return store_class(self, self._scope(layout), name, state_id, layout.namespaced)
 
     def prefetch(self, keys: Iterable[Any]) -> None:
-        """Read the plain values of `keys`, which are about to be used, at a fraction of the cost of one by one."""
         for registered in self._states.values():
             if isinstance(registered.store, RocksValueState) and not registered.layout.namespaced:
                 registered.store.prefetch(keys)
@@ -136,6 +135,14 @@ class RocksDBKeyedStateBackend(StoreBackend[RocksStore]):
                 if not self.log_changes:
                     queue.checkpoint_completed()
             self._in_epoch = False
+        for store in stores:
+            store.make_room()
+        self.reads_ahead = any(store.overflows for store in stores if isinstance(store, RocksValueState))
+
+    def write_committed(self, changes: Changes, done: Callable[[], None]) -> None:
+        with self._boundary:
+            self._write(changes)
+            done()
 
     def _write(self, changes: Changes) -> None:
         self._damaged = True
@@ -228,6 +235,8 @@ class RocksDBKeyedStateBackend(StoreBackend[RocksStore]):
         """
         if self._in_epoch:
             raise StateError(f"operator '{self.uid}': a native checkpoint can be made between two epochs only")
+        for store in self._stores():
+            store.flush()
         self._converted_in_native = {name for name, known in self._states.items() if known.form.converted}
         facts = Facts(
             self.uid,

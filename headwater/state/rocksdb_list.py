@@ -7,6 +7,7 @@ from typing import Any
 
 from headwater.common.errors import StateError
 from headwater.state.api import ListState
+from headwater.state.change_log import Combine, Join
 from headwater.state.copying import is_immutable
 from headwater.state.heap_store import ABSENT, Keep, KeyScope
 from headwater.state.rocksdb_cell import ListCell
@@ -98,7 +99,7 @@ class RocksListState(RocksStore, ListState[Any]):
             if data is not None:
                 self._note_size(len(data))
             if len(self.cache) >= self._room:
-                self._make_room()
+                self.make_room()
             self.cache[key] = cell
         return cell
 
@@ -126,8 +127,8 @@ class RocksListState(RocksStore, ListState[Any]):
         self._note_sizes(changes)
         return changes
 
-    def _merge(self, older: dict[Any, Any], newer: dict[Any, Any]) -> dict[Any, Any]:
-        return merge_lengths(older, newer)
+    def _combination(self) -> Combine:
+        return older_length
 
     def committed(self, key: Any) -> Any:
         database = self._database
@@ -211,10 +212,6 @@ def load_elements(cell: ListCell, base: int, elements: list[Any], store: Any, ke
         cell.replace(cell.whole(store._database, store._body(key))[:base] + elements)
 
 
-def merge_lengths(older: dict[Any, Any], newer: dict[Any, Any]) -> dict[Any, Any]:
-    """One log of both: 0 stays 0, and once rewritten is rewritten."""
-    merged = {**newer, **older}
-    for key in older.keys() & newer.keys():
-        if merged[key] and newer[key] == REWRITTEN:
-            merged[key] = REWRITTEN
-    return merged
+def older_length(key: Any, older: int, newer: int, join: Join) -> int:
+    """0 stays 0, and once rewritten is rewritten."""
+    return REWRITTEN if older and newer == REWRITTEN else older

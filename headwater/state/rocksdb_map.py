@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from headwater.state.api import MapState
+from headwater.state.change_log import Combine
 from headwater.state.copying import ATOMIC, is_immutable
 from headwater.state.heap_store import ABSENT, Keep, KeyScope
 from headwater.state.rocksdb_database import Changes
@@ -133,7 +134,7 @@ class RocksMapState(RocksStore, MapState[Any, Any]):
         entries: _Entries | None = self.cache.get(owner)
         if entries is None:
             if len(self.cache) >= self._room:
-                self._make_room()
+                self.make_room()
             entries = self.cache[owner] = _Entries()
         return entries
 
@@ -254,11 +255,8 @@ class RocksMapState(RocksStore, MapState[Any, Any]):
             held -= len(self.cache.pop(owner).values) + 1
         self._cached_values = min(held, goal)  # what is changed stays, and must not make each look-up come here
 
-    def _merge(self, older: dict[Any, Any], newer: dict[Any, Any]) -> dict[Any, Any]:
-        merged = {**newer, **older}
-        for owner in older.keys() & newer.keys():
-            merged[owner] = older[owner].merged(newer[owner])
-        return merged
+    def _combination(self) -> Combine:
+        return lambda owner, older, newer, join: older.merged(newer)
 
     def committed(self, key: Any) -> Any:
         return dict(self._stored(key)) or ABSENT

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 from headwater.state import payload as codec
 from headwater.state.keyed_backend import NO_KEY
-from headwater.state.rocksdb_database import Database
+from headwater.state.rocksdb_database import Changes, Database
 from headwater.state.rocksdb_facts import Facts, timer_sections
 from headwater.state.rocksdb_options import RocksDBMemory
 from headwater.state.rocksdb_stores import STORES
@@ -36,6 +36,9 @@ class _Reader:
             self.database.read_with(StoredValues(changes))
         self.max_parallelism = self.facts.max_parallelism
         self.key_groups = range(*self.facts.key_groups)
+
+    def write_committed(self, changes: Changes, done: Callable[[], None]) -> None:
+        raise AssertionError("nothing changes here")
 
 
 def native_facts(directory: Path) -> Facts:

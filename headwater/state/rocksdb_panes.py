@@ -11,12 +11,13 @@ from abc import abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any
 
+from headwater.state.change_log import Combine, Join
 from headwater.state.heap_store import ABSENT, Keep, KeyScope
 from headwater.state.panes import ElementPanes, FoldedPanes, Panes
 from headwater.state.rocksdb_cell import ListCell
 from headwater.state.rocksdb_database import PREFIX_LENGTH, Changes
 from headwater.state.rocksdb_keys import decode_key, encode_key
-from headwater.state.rocksdb_list import REWRITTEN, load_elements, merge_lengths
+from headwater.state.rocksdb_list import REWRITTEN, load_elements, older_length
 from headwater.state.rocksdb_store import MISSING, RocksStore, StoreOwner, in_pieces
 
 _NO_NAMESPACE: Any = object()
@@ -231,7 +232,7 @@ class _RocksPanes(RocksStore, Panes):
                 self._stored.discard(namespace)
         super().committed_now(cut=cut)
 
-    def _make_room(self, needed: int = 0) -> None:
+    def make_room(self, needed: int = 0) -> None:
         limit = self._entries_with_room() - needed
         panes = self._panes()
         held = sum(len(pane.values) for pane in panes.values())
@@ -250,19 +251,17 @@ class _RocksPanes(RocksStore, Panes):
                 panes.pop(namespace, None)
         self.changed = {}
 
-    def _merge(self, older: dict[Any, Any], newer: dict[Any, Any]) -> dict[Any, Any]:
-        merged = {**newer, **older}
-        for namespace in older.keys() & newer.keys():
-            first, second = older[namespace], newer[namespace]
-            if first is None:
-                continue
-            if second is None:  # gone with the older changes and made anew: all that is there now was not before
-                second = dict.fromkeys(self._keys_now(namespace), self._before(MISSING))
-            merged[namespace] = self._merge_keys(first, second)
-        return merged
+    _combine_keys: Combine | None = None
 
-    def _merge_keys(self, older: dict[Any, Any], newer: dict[Any, Any]) -> dict[Any, Any]:
-        return {**newer, **older}
+    def _combination(self) -> Combine:
+        return self._combined
+
+    def _combined(self, namespace: int, older: Any, newer: Any, join: Join) -> Any:
+        if older is None:
+            return older
+        if newer is None:  # gone with the older changes and made anew: all that is there now was not before
+            newer = dict.fromkeys(self._keys_now(namespace), self._before(MISSING))
+        return join(older, newer, self._combine_keys)
 
     def _keys_now(self, namespace: int) -> Iterable[Any]:
         pane = self._panes().get(namespace)
@@ -468,8 +467,7 @@ class RocksElementPanes(_RocksPanes, ElementPanes):
         super().rollback()
         self._removed_cells = []
 
-    def _merge_keys(self, older: dict[Any, Any], newer: dict[Any, Any]) -> dict[Any, Any]:
-        return merge_lengths(older, newer)
+    _combine_keys = staticmethod(older_length)
 
     def committed(self, key: Any) -> Any:
         database = self._database

@@ -3,6 +3,7 @@
 The database holds what committed epochs left, and nothing else. What the epoch under way changed is in `cache`, as
 objects, and `changed` says which entries these are. So a roll-back forgets the changed entries, a query reads the
 database, and nothing is copied to be safe from the user. Unchanged entries stay in the cache as long as there is room.
+A shape may leave committed entries in the cache only, until `flush`: what reads the database itself calls it first.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import Any, Protocol, TypeVar
 
 from xxhash import xxh32_intdigest
 
+from headwater.state.change_log import Combine, absorbed, merged
 from headwater.state.heap_store import Absent, Keep, KeyScope
 from headwater.state.key_groups import by_key_group, key_group, pairs_by_key_group
 from headwater.state.rocksdb_database import BODY, HEAD, PREFIX_LENGTH, Changes, Database, prefix
@@ -36,7 +38,8 @@ OBJECT_BYTES_PER_BYTE = 2.5
 """What an entry costs as Python objects: measured on ints, short tuples and strings, in comparison to its pickle."""
 
 _MIN_CACHED = 1024
-_SAMPLE = 64
+SAMPLE = 64
+"""So many entries of an epoch are looked at, to know what one costs."""
 
 PIECE_BYTES = 4 << 20
 """A key group that is bigger goes into a full snapshot in pieces: it need not fit into memory at once."""
@@ -54,6 +57,10 @@ class StoreOwner(Protocol):
     database: Database
     memory: RocksDBMemory
     log_changes: bool
+
+    def write_committed(self, changes: Changes, done: Callable[[], None]) -> None:
+        """Write what committed epochs left, and call `done`, with no query in between."""
+        ...
 
 
 class RocksStore(ABC):
@@ -76,10 +83,12 @@ class RocksStore(ABC):
         """`changed` of the committed epochs after the last checkpoint, complete or in flight."""
         self._in_flight: dict[Any, Any] = {}
         self._count: int | None = 0
-        """How many keys have an entry in the database; None if that must be counted."""
+        """How many keys have a committed entry; None if that must be counted."""
         self._mean_bytes = 32.0
         self._cursor: tuple[int, bytes | None] = (self._key_groups.start, None)
         self._room = _MIN_CACHED
+        self.overflows = False
+        """Whether the cache is too small for all that was used."""
         self.pickler = ValuePickler(owner.uid, name)
         self._dumps = self.pickler.dumps
         owner.memory.share_with(self)
@@ -148,20 +157,24 @@ class RocksStore(ABC):
 
     def _note_sizes(self, written: Changes) -> None:
         """These were written: look at a few, to know better what an entry of this state costs."""
-        step = max(1, len(written) // _SAMPLE)
+        step = max(1, len(written) // SAMPLE)
         sizes = [len(data) for _, data in written[::step] if data is not None]
         if sizes:
             self._mean_bytes += (sum(sizes) / len(sizes) - self._mean_bytes) * 0.5
 
     def _entries_with_room(self) -> int:
-        cost = _OBJECT_BYTES + OBJECT_BYTES_PER_BYTE * self._mean_bytes
+        return self._with_room()
+
+    def _with_room(self, extra_bytes: int = 0) -> int:
+        cost = _OBJECT_BYTES + extra_bytes + OBJECT_BYTES_PER_BYTE * self._mean_bytes
         return max(_MIN_CACHED, int(self._owner.memory.object_bytes_per_store() / cost))
 
-    def _make_room(self, needed: int = 0) -> None:
+    def make_room(self, needed: int = 0) -> None:
         """Forget the entries that were first used longest ago, a quarter at a time; those changed must stay."""
         limit = self._entries_with_room()
         excess = len(self.cache) + needed - limit
         if excess >= 0:
+            self.overflows = True
             changed, cache = self.changed, self.cache
             unchanged = (key for key in cache if key not in changed) if changed else iter(cache)
             for key in list(islice(unchanged, excess + limit // 4)):
@@ -173,7 +186,7 @@ class RocksStore(ABC):
 
     def changes(self) -> dict[Any, Any]:
         """All changes since the last checkpoint, those of the epoch under way included."""
-        return self._merge(self._since, self.changed) if self._since else self.changed
+        return merged(self._since, self.changed, self._combination()) if self._since else self.changed
 
     def keys_written(self) -> Collection[Any]:
         """The keys that the epoch under way has changed so far."""
@@ -186,16 +199,18 @@ class RocksStore(ABC):
     def committed_now(self, *, cut: bool) -> None:
         """What `collect` gave is in the database."""
         if self._owner.log_changes:
-            log = self.changes()
+            log = absorbed(self._since, self.changed, self._combination())
             self._in_flight, self._since = (log, {}) if cut else (self._in_flight, log)
         self.changed = {}
-        self._make_room()
+
+    def flush(self) -> None:
+        """Have all that committed epochs left in the database. Not in another thread than that of the epochs."""
 
     def checkpoint_completed(self) -> None:
         self._in_flight = {}
 
     def checkpoint_failed(self) -> None:
-        self._since, self._in_flight = self._merge(self._in_flight, self._since), {}
+        self._since, self._in_flight = absorbed(self._in_flight, self._since, self._combination()), {}
 
     def rollback(self) -> None:
         """Forget what the epoch changed."""
@@ -203,9 +218,9 @@ class RocksStore(ABC):
             self.cache.pop(key, None)
         self.changed = {}
 
-    def _merge(self, older: dict[Any, Any], newer: dict[Any, Any]) -> dict[Any, Any]:
-        """The changes of both: what was there before the older ones counts."""
-        return {**newer, **older}
+    def _combination(self) -> Combine | None:
+        """How the changes of this shape are combined, if not just the older ones count."""
+        return None
 
     def keys_changed(self, log: dict[Any, Any]) -> Collection[Any]:
         """The keys that `log` is about."""
@@ -246,6 +261,7 @@ class RocksStore(ABC):
         return [key for group in self._key_groups for key in self.keys_of_group(group)]
 
     def keys_of_group(self, group: int) -> list[Any]:
+        self.flush()
         changed = self.changed
         stored = (self._key_in(*entry) for entry in self._database.scan(self._heads[group]))
         if not changed:
@@ -255,6 +271,7 @@ class RocksStore(ABC):
 
     def pairs_of(self, user_key: Any) -> list[Any]:
         """Of a namespaced state, the entries of a key."""
+        self.flush()
         changed = self.changed
         start = self._heads[key_group(user_key, self._max_parallelism)] + encode_key(user_key)[0]
         pairs = [pair for entry in self._database.scan(start) if (pair := self._key_in(*entry)) not in changed]
@@ -262,6 +279,7 @@ class RocksStore(ABC):
 
     def next_keys(self, number: int) -> list[Any]:
         """The next `number` of the stored keys, going round and round; fewer where a round ends."""
+        self.flush()
         keys: list[Any] = []
         group, after = self._cursor
         while group < self._key_groups.stop and len(keys) < number:
@@ -274,8 +292,9 @@ class RocksStore(ABC):
         return keys
 
     def stored_count(self) -> int:
-        """How many keys have an entry in the database."""
+        """How many keys have a committed entry."""
         if self._count is None:
+            self.flush()
             self._count = sum(1 for start in self._owned(self._heads) for _ in self._database.scan(start))
         return self._count
 

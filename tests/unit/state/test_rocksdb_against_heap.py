@@ -232,7 +232,10 @@ class InStep(RuleBasedStateMachine):
     @rule(name=st.sampled_from(["value", "list", "map", "windows", "value_ttl", "fold", "elements"]), key=KEYS)
     def query(self, name: str, key: Any) -> None:
         self.both(key, 0, lambda side: side.backend.committed_value(name, key, 0))
-        self.both(key, 0, lambda side: set(side.backend.keys(name)))
+
+    @rule(name=st.sampled_from(["value", "list", "map", "windows", "value_ttl", "fold", "elements"]))
+    def list_keys(self, name: str) -> None:
+        self.both(None, 0, lambda side: set(side.backend.keys(name)))
 
     @rule(passes=st.integers(0, 2))
     def commit(self, passes: int) -> None:

@@ -43,7 +43,7 @@ def put(backend: RocksDBKeyedStateBackend, keys: range) -> None:
     backend.begin_epoch()
     for key in keys:
         backend.current_key = key
-        state.update(Random(key).randbytes(1_000))
+        state.update([Random(key).randbytes(1_000)])  # a list: plain values are written later
     backend.commit_epoch(cut=True)
 
 

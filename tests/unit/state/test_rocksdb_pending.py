@@ -1,0 +1,118 @@
+"""Plain values wait in memory until somebody needs them in the database."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from headwater.state import rocksdb_store
+from headwater.state.descriptors import ValueStateDescriptor
+from headwater.state.rocksdb_backend import RocksDBKeyedStateBackend
+from headwater.state.rocksdb_options import RocksDBOptions
+
+
+class Job:
+    """One backend with one state."""
+
+    def __init__(self, directory: Path) -> None:
+        self.backend = RocksDBKeyedStateBackend("op", 4, range(4), RocksDBOptions(8 << 20, directory))
+        self.state: Any = None
+
+    def epoch(self, changes: dict[Any, Any], *, commit: bool = True) -> None:
+        self.backend.begin_epoch()
+        self.apply(changes)
+        if commit:
+            self.backend.commit_epoch()
+        else:
+            self.backend.rollback_epoch()
+
+    def apply(self, changes: dict[Any, Any]) -> None:
+        if self.state is None:
+            self.state = self.backend.get_state(ValueStateDescriptor("v"))
+        for key, value in changes.items():
+            self.backend.current_key = key
+            self.state.update(value)
+
+    def stored(self) -> int:
+        """How many entries the database has."""
+        return sum(1 for group in range(4) for _ in self.backend.database.scan(group.to_bytes(2, "big")))
+
+    def values(self, keys: range) -> list[Any]:
+        return [self.backend.committed_value("v", key) for key in keys]
+
+
+@pytest.fixture
+def job(tmp_path: Path) -> Iterator[Job]:
+    job = Job(tmp_path)
+    yield job
+    job.backend.close()
+
+
+def test_a_key_that_changes_in_every_epoch_is_written_once(job: Job) -> None:
+    for number in range(5):
+        job.epoch({1: number, 2: (number, "a")})
+        assert job.stored() == 0
+        assert job.values(range(1, 3)) == [number, (number, "a")]
+    assert sorted(job.backend.keys("v")) == [1, 2]  # goes through the database
+    assert job.stored() == 2
+
+
+def test_what_may_change_in_place_is_written_after_each_epoch(job: Job) -> None:
+    job.epoch({1: [1], 2: ([2],), 3: 3})
+    assert job.stored() == 2
+    job.epoch({1: 1, 2: ([3],), 3: [3]})  # 1 waits now, 3 does not any more
+    assert job.stored() == 3
+    assert job.values(range(1, 4)) == [1, ([3],), [3]]
+    job.epoch({1: 9, 2: 9, 3: 9}, commit=False)
+    assert job.values(range(1, 4)) == [1, ([3],), [3]]
+    assert job.backend.number_of_entries() == 3
+
+
+def test_a_query_during_an_epoch_sees_what_the_last_one_left(job: Job) -> None:
+    job.epoch({1: "old"})
+    job.backend.begin_epoch()
+    job.apply({1: "new", 2: "new"})
+    assert job.values(range(1, 3)) == ["old", None]
+    job.apply({1: None})
+    assert job.values(range(1, 3)) == ["old", None]
+    assert sorted(job.backend.keys("v")) == [2]  # in the midst of the epoch: writes the old value, not the new ones
+    assert job.values(range(1, 3)) == ["old", None]
+    job.backend.rollback_epoch()
+    assert job.values(range(1, 3)) == ["old", None]
+    assert job.backend.number_of_entries() == 1
+
+
+def test_a_native_checkpoint_has_what_waited(job: Job, tmp_path: Path) -> None:
+    job.epoch({1: 1, 2: 2, 3: 3})
+    job.epoch({2: None, 3: 4})
+    job.backend.native_checkpoint(tmp_path / "checkpoint")
+    restored = Job(tmp_path / "other")
+    try:
+        assert restored.backend.load_native(tmp_path / "checkpoint")
+        assert restored.values(range(1, 4)) == [1, None, 4]
+    finally:
+        restored.backend.close()
+
+
+def test_entries_that_wait_make_room(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rocksdb_store, "_MIN_CACHED", 10)
+    monkeypatch.setattr(job.backend.memory, "_object_bytes", 0)
+    for first in range(0, 100, 5):
+        job.epoch({key: key for key in range(first, first + 5)})
+        waiting = first + 5 - job.stored()
+        assert waiting <= 15
+    assert job.values(range(100)) == list(range(100))
+
+
+def test_a_key_that_came_and_went_leaves_nothing(job: Job) -> None:
+    job.epoch({1: 1})
+    job.backend.begin_epoch()
+    job.apply({1: None, 2: 2})
+    job.apply({2: None})
+    job.backend.commit_epoch()
+    assert job.backend.number_of_entries() == 0
+    assert job.backend.keys("v") == []
+    assert job.values(range(1, 3)) == [None, None]
