@@ -84,6 +84,7 @@ class RocksStore(ABC):
         self._in_flight: dict[Any, Any] = {}
         self._count: int | None = 0
         """How many keys have a committed entry; None if that must be counted."""
+        self._object_bytes = _OBJECT_BYTES
         self._mean_bytes = 32.0
         self._cursor: tuple[int, bytes | None] = (self._key_groups.start, None)
         self._room = _MIN_CACHED
@@ -163,10 +164,7 @@ class RocksStore(ABC):
             self._mean_bytes += (sum(sizes) / len(sizes) - self._mean_bytes) * 0.5
 
     def _entries_with_room(self) -> int:
-        return self._with_room()
-
-    def _with_room(self, extra_bytes: int = 0) -> int:
-        cost = _OBJECT_BYTES + extra_bytes + OBJECT_BYTES_PER_BYTE * self._mean_bytes
+        cost = self._object_bytes + OBJECT_BYTES_PER_BYTE * self._mean_bytes
         return max(_MIN_CACHED, int(self._owner.memory.object_bytes_per_store() / cost))
 
     def make_room(self, needed: int = 0) -> None:

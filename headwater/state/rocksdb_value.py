@@ -8,8 +8,8 @@ that changes in every epoch is written once. Durability does not depend on it: i
 from __future__ import annotations
 
 import pickle
-from collections.abc import Collection, Iterable, Iterator
-from itertools import chain
+from collections.abc import Iterable, Iterator
+from itertools import islice, repeat
 from types import NoneType
 from typing import Any, Final
 
@@ -26,8 +26,9 @@ from headwater.state.rocksdb_values import OF_A_CLASS
 _PLAIN: Final = frozenset({NoneType, bool, int, float, str, bytes})
 """Exact classes of values that never change in place and can always be written."""
 
-_PENDING_BYTES = 60
-"""What it costs to know that an entry must still be written."""
+_CLEAN_BYTES: Final = 60
+"""What it costs to know that an entry is in the database."""
+
 _SOMETHING: Final = Absent()
 """In `changed`: there was a value, which nobody has read."""
 
@@ -37,15 +38,18 @@ class RocksValueState(RocksStore, ValueState[Any]):
 
     def __init__(self, owner: StoreOwner, scope: KeyScope, name: str, state_id: int, namespaced: bool) -> None:
         super().__init__(owner, scope, name, state_id, namespaced)
+        self._object_bytes += _CLEAN_BYTES
         self._removed: set[Any] = set()
         """Those of `changed` that have no value now."""
+        self._new: list[Any] = []
+        """Those of `changed` that had none before."""
         self._unsettled = False
         """Whether `changed` may have what is not known."""
-        self._to_write: list[Any] = []
-        """Those of `changed` whose values `collect` gave: the others become pending."""
-        self._pending: set[Any] = set()
-        """Keys whose committed value is not in the database: it is in the cache, or if the epoch changed it, in
-        `changed`. Changes only while no query reads."""
+        self._to_write: set[Any] = set()
+        """Those of `changed` whose value is not a plain one, or was not: these are written when the epoch ends."""
+        self._clean: set[Any] = set()
+        """Keys of the cache whose committed value is in the database. That of any other is in the cache only, or if the
+        epoch changed it, in `changed`."""
 
     def value(self) -> Any:
         key = self._scope.current_key
@@ -54,20 +58,31 @@ class RocksValueState(RocksStore, ValueState[Any]):
             value = self._read(key)
         if value.__class__ in ATOMIC or key in self.changed or is_immutable(value):
             return value
-        self.changed[key] = value  # the caller may change it in place: it is not a pending one
+        self.changed[key] = value  # the caller may change it in place: it is in the database, too
+        self._to_write.add(key)
         return value
 
     def update(self, value: Any) -> None:
         key = self._scope.current_key
         if key not in self.changed:
             self.changed[key] = before = self.cache.get(key, MISSING)
-            if before is MISSING:
+            if before is None:
+                self._new.append(key)
+            elif before is MISSING:
                 self._unsettled = True
         self.cache[key] = value
         if value is None:
             self._removed.add(key)
-        elif self._removed:
+            return
+        if self._removed:
             self._removed.discard(key)
+        if value.__class__ is tuple:
+            for part in value:
+                if part.__class__ not in _PLAIN:
+                    self._to_write.add(key)
+                    break
+        elif value.__class__ not in _PLAIN:
+            self._to_write.add(key)
 
     def clear(self) -> None:
         self.update(None)
@@ -88,6 +103,7 @@ class RocksValueState(RocksStore, ValueState[Any]):
         addresses = sorted(unknown)
         for first in range(0, len(addresses), 1000):
             some = addresses[first : first + 1000]
+            self._clean.update(map(unknown.__getitem__, some))
             for address, data in zip(some, self._database.get(some), strict=True):
                 cache[unknown[address]] = None if data is None else loads(data)
 
@@ -104,6 +120,7 @@ class RocksValueState(RocksStore, ValueState[Any]):
             self._note_size(len(data))
         if len(self.cache) >= self._room:
             self.make_room()
+        self._clean.add(key)  # before it is in the cache: a query must not take it for one that waits
         self.cache[key] = value
         return value
 
@@ -112,8 +129,7 @@ class RocksValueState(RocksStore, ValueState[Any]):
 
     def count(self) -> int:
         self._settle()
-        new = sum(1 for before in self.changed.values() if before is None)
-        return self.stored_count() + new - len(self._removed)
+        return self.stored_count() + len(self._new) - len(self._removed)
 
     def _settle(self) -> None:
         """Find out what was there before where the epoch wrote without reading."""
@@ -122,6 +138,8 @@ class RocksValueState(RocksStore, ValueState[Any]):
             unknown = [key for key, before in changed.items() if before is MISSING]
             for key, data in zip(unknown, self._database.get(list(map(self._address, unknown))), strict=True):
                 changed[key] = None if data is None else _SOMETHING
+                if data is None:
+                    self._new.append(key)
             self._unsettled = False
 
     def changes(self) -> dict[Any, Any]:
@@ -130,17 +148,14 @@ class RocksValueState(RocksStore, ValueState[Any]):
 
     def _existed(self) -> dict[Any, bool]:
         self._settle()
-        return {key: before is not None for key, before in self.changed.items()}
+        existed = dict.fromkeys(self.changed, True)
+        existed.update(dict.fromkeys(self._new, False))
+        return existed
 
     def collect(self) -> Changes:
         self._count = self.count()
-        self._to_write = []
-        changed = self.changed
-        values = list(map(self.cache.__getitem__, changed))
-        if _are_plain(values):
-            self._note_sizes(self._encoded(list(changed)[:: 1 + len(changed) // SAMPLE], self.cache))
-            return []
-        self._to_write = [key for key, value in zip(changed, values, strict=True) if not _are_plain((value,))]
+        waiting = list(islice((key for key in self.changed if key not in self._to_write), SAMPLE))
+        self._note_sizes(self._encoded(waiting, self.cache))
         changes = self._encoded(self._to_write, self.cache)
         self._note_sizes(changes)
         return changes
@@ -170,67 +185,75 @@ class RocksValueState(RocksStore, ValueState[Any]):
         return changes
 
     def committed_now(self, *, cut: bool) -> None:
-        changed, pending = self.changed, self._pending
-        came_and_went = [key for key in self._removed if changed[key] is None and key not in pending]
-        pending.update(changed)
-        pending.difference_update(self._to_write, came_and_went)
+        clean = self._clean
+        if clean:
+            came_and_went = [key for key in self._new if key in self._removed and key in clean]
+            clean.difference_update(self.changed)
+            clean.update(came_and_went)
+        clean.update(self._to_write)
         self.changed = self._existed()
         super().committed_now(cut=cut)
+        self._forget_notes()
+
+    def _forget_notes(self) -> None:
         self._removed.clear()
+        self._new.clear()
+        self._to_write.clear()
+        self._unsettled = False
 
     def flush(self) -> None:
-        if not self._pending:
+        if len(self._clean) == len(self.cache):
             return
-        committed = {key: self._pending_value(key) for key in self._pending}
-        changes = self._encoded(committed, committed)
-        self._owner.write_committed(changes, self._pending.clear)
-        self._note_sizes(changes)
-
-    def _pending_value(self, key: Any) -> Any:
-        value = self.cache[key]  # first: an update in the other thread notes what was there before it changes it
-        before = self.changed.get(key, MISSING)
-        return value if before is MISSING else before
-
-    def _entries_with_room(self) -> int:
-        return self._with_room(_PENDING_BYTES if self._pending else 0)
+        changed, clean = self.changed, self._clean
+        committed = {key: changed.get(key, value) for key, value in self.cache.items() if key not in clean}
+        # What the epoch wrote without reading is not known, but it is in the database.
+        committed = {key: value for key, value in committed.items() if value.__class__ is not Absent}
+        if committed:
+            changes = self._encoded(committed, committed)
+            self._owner.write_committed(changes, lambda: clean.update(committed))
+            self._note_sizes(changes)
 
     def make_room(self, needed: int = 0) -> None:
-        if self._pending and len(self.cache) + needed >= self._entries_with_room():
+        if len(self.cache) + needed >= self._entries_with_room():
             self.flush()
-        super().make_room(needed)
+            super().make_room(needed)
+            self._clean.intersection_update(self.cache)
+        else:
+            super().make_room(needed)
 
     def rollback(self) -> None:
-        changed, pending, cache = self.changed, self._pending, self.cache
+        changed, clean, cache = self.changed, self._clean, self.cache
         for key, before in changed.items():
-            if key in pending:
-                cache[key] = before
-            else:
+            if key in clean or before.__class__ is Absent:
                 cache.pop(key, None)
+                clean.discard(key)
+            else:
+                cache[key] = before
         self.changed = {}
-        self._unsettled = False
-        self._removed.clear()
+        self._forget_notes()
 
     def committed(self, key: Any) -> Any:
-        if key in self._pending:
-            value = self._pending_value(key)
-            return ABSENT if value is None else value
-        data = self._database.get(self._address(key))
-        return ABSENT if data is None else self._database.loads(data)
+        value = self.cache.get(key, MISSING)  # first: the other thread notes what was there before it changes it
+        before = self.changed.get(key, value)
+        if before.__class__ is Absent or key in self._clean:
+            data = self._database.get(self._address(key))
+            return ABSENT if data is None else self._database.loads(data)
+        return ABSENT if before is None else before
 
     def delta_entries(self, keys: Iterable[Any], log: dict[Any, Any]) -> tuple[Any, ...]:
         """(keys, values, deleted keys)"""
         self._settle()
-        present: list[Any] = []
-        values: list[Any] = []
-        deleted: list[Any] = []
-        for key in keys:
-            value = self._known(key)
-            if value is not None:
-                present.append(key)
-                values.append(value)
-            elif log[key]:
-                deleted.append(key)
-        return present, values, deleted
+        known = list(keys)
+        values = list(map(self.cache.get, known, repeat(MISSING)))
+        classes = set(map(type, values))
+        if Absent in classes:
+            values = [self._known(key) for key in known]
+            classes = {NoneType}
+        if NoneType not in classes:
+            return known, values, []
+        deleted = [key for key, value in zip(known, values, strict=True) if value is None and log[key]]
+        present = [key for key, value in zip(known, values, strict=True) if value is not None]
+        return present, [value for value in values if value is not None], deleted
 
     def written(self, keys: list[Any]) -> tuple[list[Any], ...]:
         cache = self.cache
@@ -265,14 +288,5 @@ class RocksValueState(RocksStore, ValueState[Any]):
 
     def loaded(self) -> None:
         super().loaded()
-        self._removed.clear()
-        self._pending.clear()
-
-
-def _are_plain(values: Collection[Any]) -> bool:
-    """Whether all are plain values, or tuples of them."""
-    classes = set(map(type, values))
-    if tuple in classes:
-        classes.discard(tuple)
-        classes.update(map(type, chain.from_iterable(value for value in values if value.__class__ is tuple)))
-    return classes <= _PLAIN
+        self._forget_notes()
+        self._clean.clear()

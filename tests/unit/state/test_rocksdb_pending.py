@@ -116,3 +116,13 @@ def test_a_key_that_came_and_went_leaves_nothing(job: Job) -> None:
     assert job.backend.number_of_entries() == 0
     assert job.backend.keys("v") == []
     assert job.values(range(1, 3)) == [None, None]
+
+
+def test_a_change_in_place_is_taken_back(job: Job) -> None:
+    job.epoch({1: [1]})
+    job.backend.begin_epoch()
+    job.backend.current_key = 1
+    job.state.value().append(2)
+    job.backend.rollback_epoch()
+    assert job.values(range(1, 2)) == [[1]]
+    assert job.state.value() == [1]
