@@ -94,7 +94,7 @@ def _delta_size() -> Case:
 
 def rocksdb_contenders(keys: int) -> tuple[Contender, ...]:
     """Beside those of the keyed count with a million keys."""
-    ours = {"keys": keys, "records": 4_000_000, "parallelism": PARALLELISM, "backend": "rocksdb"}
+    ours = {"keys": keys, "records": 8_000_000, "parallelism": PARALLELISM, "backend": "rocksdb"}
     flink = {"keys": keys, "records": 30_000, "parallelism": PARALLELISM, "backend": "rocksdb"}
     return (
         Contender(

@@ -39,6 +39,8 @@ class RocksValueState(RocksStore, ValueState[Any]):
     def __init__(self, owner: StoreOwner, scope: KeyScope, name: str, state_id: int, namespaced: bool) -> None:
         super().__init__(owner, scope, name, state_id, namespaced)
         self._object_bytes += _CLEAN_BYTES
+        self._empty = True
+        """Whether nothing was ever written: then there is nothing to read."""
         self._removed: set[Any] = set()
         """Those of `changed` that have no value now."""
         self._new: list[Any] = []
@@ -112,7 +114,7 @@ class RocksValueState(RocksStore, ValueState[Any]):
         return self._read(key) if value is MISSING else value
 
     def _read(self, key: Any) -> Any:
-        data = self._database.get(self._address(key))
+        data = None if self._empty else self._database.get(self._address(key))
         if data is None:
             value = None
         else:
@@ -157,6 +159,7 @@ class RocksValueState(RocksStore, ValueState[Any]):
         waiting = list(islice((key for key in self.changed if key not in self._to_write), SAMPLE))
         self._note_sizes(self._encoded(waiting, self.cache))
         changes = self._encoded(self._to_write, self.cache)
+        self._empty = self._empty and not changes
         self._note_sizes(changes)
         return changes
 
@@ -210,6 +213,7 @@ class RocksValueState(RocksStore, ValueState[Any]):
         committed = {key: value for key, value in committed.items() if value.__class__ is not Absent}
         if committed:
             changes = self._encoded(committed, committed)
+            self._empty = False
             self._owner.write_committed(changes, lambda: clean.update(committed))
             self._note_sizes(changes)
 
@@ -290,3 +294,4 @@ class RocksValueState(RocksStore, ValueState[Any]):
         super().loaded()
         self._forget_notes()
         self._clean.clear()
+        self._empty = False
