@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from headwater.compat import pyflink_imports
+
 HERE = Path(__file__).parent
 
 MARKS_BY_FOLDER = {"spark": ("spark",), "golden": ("golden", "spark"), "recovery": ("recovery", "spark")}
@@ -50,6 +52,15 @@ def private_state_directory(tmp_path_factory: pytest.TempPathFactory) -> Iterato
         del os.environ["XDG_STATE_HOME"]
     else:
         os.environ["XDG_STATE_HOME"] = before
+
+
+@pytest.fixture(autouse=True)
+def pyflink_is_itself_again() -> Iterator[None]:
+    """A command that ran a program in this process has mapped `pyflink` to headwater: not for the next test."""
+    before = pyflink_imports.is_installed()
+    yield
+    if not before:
+        pyflink_imports.uninstall()
 
 
 def _spark_runs() -> bool:

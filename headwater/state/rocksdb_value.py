@@ -58,7 +58,15 @@ class RocksValueState(RocksStore, ValueState[Any]):
         value = self.cache.get(key, MISSING)
         if value is MISSING:
             value = self._read(key)
-        if value.__class__ in ATOMIC or key in self.changed or is_immutable(value):
+        if value.__class__ in ATOMIC or key in self.changed:
+            return value
+        if value.__class__ is tuple:
+            for part in value:
+                if part.__class__ not in ATOMIC:
+                    break
+            else:
+                return value
+        if is_immutable(value):
             return value
         self.changed[key] = value  # the caller may change it in place: it is in the database, too
         self._to_write.add(key)

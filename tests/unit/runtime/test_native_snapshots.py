@@ -16,6 +16,7 @@ import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
+from rocksdict import Options
 
 from headwater.checkpoint.manifest import Manifest, PartitionRecord
 from headwater.checkpoint.native_snapshot import NativeSnapshot
@@ -33,6 +34,7 @@ from headwater.runtime.slot.protocol import BeginEpoch, SlotAck
 from headwater.runtime.slot.slot import Slot
 from headwater.state.keyed_backend import KeyedStateBackend
 from headwater.state.rocksdb_facts import Facts
+from headwater.state.rocksdb_options import RocksDBMemory
 from headwater.state.timers import TimerQueue
 from tests.unit.runtime.in_process_engine import plan_of
 from tests.unit.runtime.test_coordinator import Job, summing
@@ -130,6 +132,19 @@ def driver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[RocksDri
     for slot in made.slots:
         slot.close()
     assert not list(made.local.iterdir()), "something is left on the local disk"
+
+
+@pytest.fixture(autouse=True)
+def files_stay_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    """RocksDB joins small files when it has the time to, and which snapshots share one would be luck."""
+    options_of = RocksDBMemory.database_options
+
+    def options(memory: RocksDBMemory) -> Options:
+        made = options_of(memory)
+        made.set_disable_auto_compactions(True)
+        return made
+
+    monkeypatch.setattr(RocksDBMemory, "database_options", options)
 
 
 LOOK = "look"
