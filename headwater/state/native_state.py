@@ -14,6 +14,8 @@ class NativeState(Protocol):
 
     uid: str
     key_groups: range
+    damaged: bool
+    """Whether its files could not be written: it must be restored into a new backend."""
 
     @property
     def local_directory(self) -> Path | None:

@@ -57,7 +57,7 @@ class RocksDBKeyedStateBackend(StoreBackend[RocksStore]):
             self._timers = [RocksTimerQueue(self, kind, near, self._write) for kind in kinds]
             self.event_timers, self.processing_timers = self._timers
         self._state_ids: dict[str, int] = {}
-        self._damaged = False
+        self.damaged = False
         """Whether the database may hold half an epoch."""
         self._converted_in_native: set[str] = set()
         """States whose values were of their present form when the last native checkpoint was made."""
@@ -114,7 +114,7 @@ class RocksDBKeyedStateBackend(StoreBackend[RocksStore]):
     # -- epochs --------------------------------------------------------------------------------------------------------
 
     def begin_epoch(self) -> None:
-        if self._damaged:
+        if self.damaged:
             raise StateError(
                 f"operator '{self.uid}': an earlier epoch was written to RocksDB in part only; "
                 f"state must be restored into a new backend"
@@ -145,12 +145,12 @@ class RocksDBKeyedStateBackend(StoreBackend[RocksStore]):
             done()
 
     def _write(self, changes: Changes) -> None:
-        self._damaged = True
+        self.damaged = True
         try:
             self.database.write(changes)
         except Exception as error:  # rocksdict has no class for it
             raise self._not_written(error) from error
-        self._damaged = False
+        self.damaged = False
 
     def _not_written(self, error: BaseException) -> LocalDiskError:
         return LocalDiskError(

@@ -19,6 +19,7 @@ from headwater.checkpoint.native_snapshot import NativeDatabase, NativeSnapshot,
 from headwater.checkpoint.paths import CheckpointLayout
 from headwater.checkpoint.snapshot_file import SnapshotRef
 from headwater.checkpoint.storage import Location
+from headwater.common.errors import LocalDiskError
 from headwater.runtime.background import Background
 from headwater.state.keyed_backend import KeyedStateBackend
 from headwater.state.native_state import NativeState
@@ -111,7 +112,8 @@ class NativeSnapshots:
     ) -> NativeUpload | None:
         """Make a snapshot of the state as it is, between two epochs. None if that fails: then deltas go on.
 
-        `chain` is that of the last durable checkpoint.
+        `LocalDiskError` if the state itself cannot be written: then it cannot go on either. `chain` is that of the last
+        durable checkpoint.
         """
         try:
             others = [backend for backend in backends if not isinstance(backend, NativeState)]
@@ -119,6 +121,8 @@ class NativeSnapshots:
             databases = _native_checkpoints(backends)
             shared = self._uploaded.named_by(chain)
             snapshot = NativeSnapshot(layout, path, header, databases, sections, shared)
+        except LocalDiskError:
+            raise
         except Exception:
             log.warning("making a native snapshot failed; deltas go on", exc_info=True)
             return None

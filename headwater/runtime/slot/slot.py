@@ -86,6 +86,8 @@ class Slot:
         self._garbage.begin_epoch()
         base = begin.base
         self._settle(begin)
+        if any(backend.damaged for backend in self._native_backends()):
+            self._accepted = self._durable = None  # its disk was full: only what checkpoints have is left
         restored = self._accepted != base.token and not self._go_back_to(base)
         if restored:
             self._restore(begin)
@@ -199,9 +201,12 @@ class Slot:
     def _close_backends(self) -> None:
         """Give back what backends have outside this process's memory."""
         self._natives.forget()
-        for backend in self._runner.backends() if self._runner is not None else ():
-            if isinstance(backend, NativeState):
-                backend.close()
+        for backend in self._native_backends():
+            backend.close()
+
+    def _native_backends(self) -> list[NativeState]:
+        backends = self._runner.backends() if self._runner is not None else ()
+        return [backend for backend in backends if isinstance(backend, NativeState)]
 
     def _forget_upload(self, token: str) -> None:
         """Nobody waits for it any more. Its file, if it comes to be one, is garbage."""

@@ -23,7 +23,7 @@ from headwater.checkpoint.native_snapshot import NativeSnapshot
 from headwater.checkpoint.rescale import PartitionRestore, RestorePart
 from headwater.checkpoint.snapshot_file import SnapshotRef
 from headwater.checkpoint.store import ManifestStore
-from headwater.common.errors import CheckpointError
+from headwater.common.errors import CheckpointError, LocalDiskError
 from headwater.datastream import DataStream, KeyedProcessFunction, RuntimeContext, StreamExecutionEnvironment
 from headwater.datastream.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
 from headwater.graph.plan import JobPlan
@@ -600,3 +600,21 @@ def test_a_job_whose_slots_are_killed(tmp_path: Path, monkeypatch: pytest.Monkey
         slot.close()  # one may be at work on its next snapshot
     job.store.remove_orphans()
     assert named == {path.name for path in Path(str(job.layout.snapshots)).iterdir()}
+
+
+def test_a_full_disk_ends_the_attempt_and_the_next_one_loads_the_checkpoint(driver: RocksDriver) -> None:
+    slot = driver.new_slot()
+    driver.epoch(slot, ("a", 1))
+    (backend,) = slot._native_backends()
+    database = backend.database  # type: ignore[attr-defined]
+
+    def full(changes: Any) -> None:
+        raise RuntimeError("IO error: No space left on device")
+
+    database.write = full
+    with pytest.raises(LocalDiskError, match=r"No space left on device.*make room"):
+        driver.until_native(slot, ("b", 1))
+    assert backend.damaged
+    (row,) = driver.epoch(slot, ("a", LOOK))
+    assert row[1] == 1
+    assert slot._native_backends() != [backend]
