@@ -50,8 +50,8 @@ class RocksValueState(RocksStore, ValueState[Any]):
         self._to_write: set[Any] = set()
         """Those of `changed` whose value is not a plain one, or was not: these are written when the epoch ends."""
         self._clean: set[Any] = set()
-        """Keys of the cache whose committed value is in the database. That of any other is in the cache only, or if the
-        epoch changed it, in `changed`."""
+        """Keys of the cache, and no others, whose committed value is in the database. That of any other key of the cache is
+        there only, or if the epoch changed it, in `changed`."""
 
     def value(self) -> Any:
         key = self._scope.current_key
@@ -113,9 +113,10 @@ class RocksValueState(RocksStore, ValueState[Any]):
         addresses = sorted(unknown)
         for first in range(0, len(addresses), 1000):
             some = addresses[first : first + 1000]
-            self._clean.update(map(unknown.__getitem__, some))
-            for address, data in zip(some, self._database.get(some), strict=True):
-                cache[unknown[address]] = None if data is None else loads(data)
+            values = [None if data is None else loads(data) for data in self._database.get(some)]
+            found = [unknown[address] for address in some]
+            self._clean.update(found)
+            cache.update(zip(found, values, strict=True))
 
     def _known(self, key: Any) -> Any:
         value = self.cache.get(key, MISSING)

@@ -126,3 +126,18 @@ def test_a_change_in_place_is_taken_back(job: Job) -> None:
     job.backend.rollback_epoch()
     assert job.values(range(1, 2)) == [[1]]
     assert job.state.value() == [1]
+
+
+def test_what_waits_is_written_though_reading_ahead_failed(job: Job, tmp_path: Path) -> None:
+    job.epoch({1: [1], 2: 2})
+    get = job.backend.database.get
+
+    def broken(_: Any) -> Any:
+        raise RuntimeError("IO error")
+
+    job.backend.database.get = broken
+    with pytest.raises(RuntimeError):
+        job.backend.prefetch([3])
+    job.backend.database.get = get
+    job.backend.native_checkpoint(tmp_path / "checkpoint")
+    assert job.stored() == 2
