@@ -19,6 +19,13 @@ def accepts(function: Any, count: int) -> bool:
     return True
 
 
+def unfit(function: Any, count: int) -> str | None:
+    """What an error calls `function`, if it cannot be called with `count` positional arguments; None if it can."""
+    if not callable(function):
+        return repr(function)
+    return None if accepts(function, count) else signature_text(function)
+
+
 def signature_text(function: Any) -> str:
     """For an error: `a lambda of (a, b)`, `function 'parse' of ()`."""
     name = getattr(function, "__name__", type(function).__name__)

@@ -13,7 +13,7 @@ from enum import Enum
 from typing import Any, TypeAlias
 
 from headwater.common.advice import warn_user
-from headwater.common.callables import accepts, signature_text
+from headwater.common.callables import unfit
 from headwater.common.errors import ConfigurationError
 from headwater.common.time import DurationLike, to_millis
 
@@ -121,9 +121,7 @@ class WatermarkStrategy:
                 f"with_timestamp_assigner: found the class {timestamp_assigner.__name__}, expected an instance; "
                 f"write {timestamp_assigner.__name__}()"
             )
-        extract = getattr(timestamp_assigner, "extract_timestamp", timestamp_assigner)
-        if not callable(extract) or not accepts(extract, 2):
-            found = signature_text(extract) if callable(extract) else repr(timestamp_assigner)
+        if found := unfit(getattr(timestamp_assigner, "extract_timestamp", timestamp_assigner), 2):
             raise ConfigurationError(
                 "with_timestamp_assigner: expected a TimestampAssigner or a function of (value, record_timestamp), "
                 f"found {found}"

@@ -11,10 +11,10 @@ from typing import Any
 import cloudpickle
 
 from headwater.common.errors import SerializationError, short_repr
+from headwater.state.copying import PLAIN
 
 _MAX_DEPTH = 12
 _IN_OPEN = "create it in open()"
-_PLAIN = {type(None), bool, int, float, str, bytes}
 _CHECKED_AT_ONCE = 10_000
 _CONTAINERS = (Mapping, list, tuple, set, frozenset)
 
@@ -31,7 +31,7 @@ def is_picklable(value: object) -> bool:
 def require_picklable(items: list[Any], what: str, start: int = 0) -> None:
     """`SerializationError` with the number of the first of `items`, which are those of `what` from `start` on, that
     cannot travel to another process. For data that a program gives by value: the call is then in the traceback."""
-    if set(map(type, items)) <= _PLAIN:
+    if set(map(type, items)) <= PLAIN:
         return
     for first in range(0, len(items), _CHECKED_AT_ONCE):
         some = items[first : first + _CHECKED_AT_ONCE]

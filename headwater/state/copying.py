@@ -45,6 +45,9 @@ ATOMIC: set[type] = {
 }
 """Exact classes whose instances never change and hold nothing that does. Grows as classes are met (enums, numpy)."""
 
+PLAIN = frozenset({type(None), bool, int, float, str, bytes})
+"""Exact classes whose instances, beside that, can always be pickled."""
+
 _MUTABLE: set[type] = {list, dict, set, bytearray, Row}
 """Exact classes whose instances do change; a memo, too."""
 

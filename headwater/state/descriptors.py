@@ -9,7 +9,7 @@ from abc import ABC
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Self
 
-from headwater.common.callables import accepts, signature_text
+from headwater.common.callables import unfit
 from headwater.common.errors import StateError, TypeMismatchError
 from headwater.common.type_information import TypeInformation
 from headwater.common.typeinfo import Types
@@ -135,9 +135,7 @@ class ReducingStateDescriptor(StateDescriptor):
 
     def __init__(self, name: str, reduce_function: Any, type_info: TypeInformation | None = None) -> None:
         super().__init__(name, type_info)
-        reduce = getattr(reduce_function, "reduce", reduce_function)
-        if not callable(reduce) or not accepts(reduce, 2):
-            found = signature_text(reduce) if callable(reduce) else repr(reduce_function)
+        if found := unfit(getattr(reduce_function, "reduce", reduce_function), 2):
             raise TypeMismatchError(f"state '{name}' needs a ReduceFunction or a callable of two values, found {found}")
         self._reduce_function = reduce_function
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from types import NoneType
 from typing import Any
 
@@ -71,12 +71,7 @@ class HeapValueState(HeapStore, ValueState[Any]):
     def delta_entries(self, keys: Iterable[Any], log: dict[Any, Any]) -> tuple[Any, ...]:
         """(keys, values, deleted keys)"""
         known = list(keys)
-        values = list(map(self.table.get, known))
-        if NoneType not in set(map(type, values)):  # comparing is up to the user
-            return known, values, []
-        deleted = [key for key, value in zip(known, values, strict=True) if value is None and log[key] is not ABSENT]
-        present = [key for key, value in zip(known, values, strict=True) if value is not None]
-        return present, [value for value in values if value is not None], deleted
+        return value_delta(known, list(map(self.table.get, known)), lambda key: log[key] is not ABSENT)
 
     def written(self, keys: list[Any]) -> tuple[list[Any], ...]:
         table = self.table
@@ -93,3 +88,12 @@ class HeapValueState(HeapStore, ValueState[Any]):
         self.table.update(zip(keys, values, strict=True))
         for key in deleted:
             self.table.pop(key, None)
+
+
+def value_delta(keys: list[Any], values: list[Any], existed: Callable[[Any], bool]) -> tuple[Any, ...]:
+    """(keys, values, deleted keys) of keys with their values now; None: there is none, and maybe there never was."""
+    if NoneType not in set(map(type, values)):  # not `None in`: how values compare is up to the user
+        return keys, values, []
+    rows = list(zip(keys, values, strict=True))
+    deleted = [key for key, value in rows if value is None and existed(key)]
+    return [key for key, value in rows if value is not None], [value for value in values if value is not None], deleted

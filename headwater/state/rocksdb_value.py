@@ -10,21 +10,18 @@ from __future__ import annotations
 import pickle
 from collections.abc import Iterable, Iterator
 from itertools import islice, repeat
-from types import NoneType
 from typing import Any, Final
 
 from headwater.state.api import ValueState
 from headwater.state.change_log import merged
-from headwater.state.copying import ATOMIC, is_immutable
+from headwater.state.copying import ATOMIC, PLAIN, is_immutable
 from headwater.state.heap_store import ABSENT, Absent, Keep, KeyScope
+from headwater.state.heap_value import value_delta
 from headwater.state.payload import PROTOCOL
 from headwater.state.rocksdb_database import Changes
 from headwater.state.rocksdb_keys import INT, MAX_INT, MIN_INT, pack_int
 from headwater.state.rocksdb_store import KEY_FOLLOWS, MISSING, SAMPLE, RocksStore, StoreOwner, in_pieces
 from headwater.state.rocksdb_values import OF_A_CLASS
-
-_PLAIN: Final = frozenset({NoneType, bool, int, float, str, bytes})
-"""Exact classes of values that never change in place and can always be written."""
 
 _CLEAN_BYTES: Final = 60
 """What it costs to know that an entry is in the database."""
@@ -50,8 +47,8 @@ class RocksValueState(RocksStore, ValueState[Any]):
         self._to_write: set[Any] = set()
         """Those of `changed` whose value is not a plain one, or was not: these are written when the epoch ends."""
         self._clean: set[Any] = set()
-        """Keys of the cache, and no others, whose committed value is in the database. That of any other key of the cache is
-        there only, or if the epoch changed it, in `changed`."""
+        """Keys of the cache, and no others, whose committed value is in the database. That of any other is in the cache
+        only, or if the epoch changed it, in `changed`."""
 
     def value(self) -> Any:
         key = self._scope.current_key
@@ -88,10 +85,10 @@ class RocksValueState(RocksStore, ValueState[Any]):
             self._removed.discard(key)
         if value.__class__ is tuple:
             for part in value:
-                if part.__class__ not in _PLAIN:
+                if part.__class__ not in PLAIN:
                     self._to_write.add(key)
                     break
-        elif value.__class__ not in _PLAIN:
+        elif value.__class__ not in PLAIN:
             self._to_write.add(key)
 
     def clear(self) -> None:
@@ -227,12 +224,12 @@ class RocksValueState(RocksStore, ValueState[Any]):
             self._note_sizes(changes)
 
     def make_room(self, needed: int = 0) -> None:
-        if len(self.cache) + needed >= self._entries_with_room():
+        full = len(self.cache) + needed >= self._entries_with_room()
+        if full:
             self.flush()
-            super().make_room(needed)
+        super().make_room(needed)
+        if full:
             self._clean.intersection_update(self.cache)
-        else:
-            super().make_room(needed)
 
     def rollback(self) -> None:
         changed, clean, cache = self.changed, self._clean, self.cache
@@ -258,15 +255,9 @@ class RocksValueState(RocksStore, ValueState[Any]):
         self._settle()
         known = list(keys)
         values = list(map(self.cache.get, known, repeat(MISSING)))
-        classes = set(map(type, values))
-        if Absent in classes:
+        if Absent in set(map(type, values)):
             values = [self._known(key) for key in known]
-            classes = {NoneType}
-        if NoneType not in classes:
-            return known, values, []
-        deleted = [key for key, value in zip(known, values, strict=True) if value is None and log[key]]
-        present = [key for key, value in zip(known, values, strict=True) if value is not None]
-        return present, [value for value in values if value is not None], deleted
+        return value_delta(known, values, log.__getitem__)
 
     def written(self, keys: list[Any]) -> tuple[list[Any], ...]:
         cache = self.cache

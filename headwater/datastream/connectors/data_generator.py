@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from headwater.common.callables import accepts, signature_text
+from headwater.common.callables import unfit
 from headwater.common.connector import Source, Split, SplitReader
 from headwater.common.errors import ConfigurationError
 
@@ -57,9 +57,7 @@ class DataGeneratorSource(Source):
             raise ConfigurationError(f"DataGeneratorSource: count is {count!r}; expected None or a number >= 0")
         if rate_limiter_strategy is not None and rate_per_second is not None:
             raise ConfigurationError("DataGeneratorSource: give rate_limiter_strategy or rate_per_second, not both")
-        generate = getattr(generator_function, "map", generator_function)
-        if not callable(generate) or not accepts(generate, 1):
-            found = signature_text(generate) if callable(generate) else repr(generator_function)
+        if found := unfit(getattr(generator_function, "map", generator_function), 1):
             hint = "; did you forget to call it?" if isinstance(generator_function, type) else ""
             raise ConfigurationError(
                 f"DataGeneratorSource: {found} is not a generator function; expected a callable that takes the index, "

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from headwater.common.callables import accepts, signature_text
+from headwater.common.callables import accepts, signature_text, unfit
 
 
 class Adder:
@@ -58,3 +58,9 @@ def test_functions_in_errors() -> None:
     assert signature_text(test_functions_in_errors).startswith("test_functions_in_errors()")
     assert signature_text(Adder()) == "Adder(a: 'int', b: 'int') -> 'int'"
     assert signature_text(iter) == "iter(...)"
+
+
+def test_what_cannot_be_called_so() -> None:
+    assert unfit(lambda a, b: a, 2) is None
+    assert unfit(lambda a, b: a, 1) == "a lambda of (a, b)"
+    assert unfit(7, 1) == "7"

@@ -29,6 +29,14 @@ def ask_in_epoch(job: Job, epoch: int, request: SavepointRequest) -> None:
     job.engine.before = ask
 
 
+def job_with(tmp_path: Path, request: SavepointRequest) -> Job:
+    """A job that is asked in epoch 3."""
+    job = Job(tmp_path)
+    job.start()
+    ask_in_epoch(job, 3, request)
+    return job
+
+
 def full_disk(*_: Any, **__: Any) -> Any:
     raise CheckpointError("savepoint cannot be written: no space left")
 
@@ -37,9 +45,7 @@ def full_disk(*_: Any, **__: Any) -> Any:
 def test_a_place_that_cannot_be_written_to_does_not_end_the_job(tmp_path: Path, drain: bool) -> None:
     (tmp_path / "file").touch()
     request = SavepointRequest(str(tmp_path / "file" / "savepoint"), stop=True, drain=drain)
-    job = Job(tmp_path)
-    job.start()
-    ask_in_epoch(job, 3, request)
+    job = job_with(tmp_path, request)
     job.run()
     with pytest.raises(CheckpointError, match=r"cannot be written: .*/file is not a directory.*The job goes on"):
         request.path.result(0)
@@ -49,9 +55,7 @@ def test_a_place_that_cannot_be_written_to_does_not_end_the_job(tmp_path: Path, 
 def test_a_copy_that_fails_does_not_end_the_job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(checkpoints_module, "write_savepoint", full_disk)
     request = SavepointRequest(str(tmp_path / "savepoint"), stop=True)
-    job = Job(tmp_path)
-    job.start()
-    ask_in_epoch(job, 3, request)
+    job = job_with(tmp_path, request)
     job.run()
     with pytest.raises(CheckpointError, match=r"no space left\. The job goes on"):
         request.path.result(0)
@@ -61,9 +65,7 @@ def test_a_copy_that_fails_does_not_end_the_job(tmp_path: Path, monkeypatch: pyt
 def test_a_drained_job_ends_and_says_where_its_state_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(checkpoints_module, "write_savepoint", full_disk)
     request = SavepointRequest(str(tmp_path / "savepoint"), stop=True, drain=True)
-    job = Job(tmp_path)
-    job.start()
-    ask_in_epoch(job, 3, request)
+    job = job_with(tmp_path, request)
     assert job.layout is not None
     with pytest.raises(CheckpointError, match=r"no space left\. The job was drained and has ended; .* the same state"):
         job.run()

@@ -8,11 +8,10 @@ from typing import Any
 import pytest
 
 from headwater.common.errors import StateError
-from headwater.operators.window_base import CONTENTS, PANES, SESSIONS
-from headwater.operators.window_operator import MERGING_WINDOWS
-from headwater.state.descriptors import ListStateDescriptor, ValueStateDescriptor
+from headwater.operators.window_base import PANES
 from headwater.state_processor import SavepointReader, SavepointWriter
 from tests.unit.checkpoint.old_job import OldJob
+from tests.unit.state_processor.stored_windows import same_for_all_keys, sessions, with_elements_and_merged
 from tests.unit.state_processor.test_writer import Frame, spark_row
 
 
@@ -75,42 +74,20 @@ def changed(tmp_path: Path, fill: Any, *changes: Any, **more: Any) -> list[Any]:
 
 
 def test_windows_that_are_the_same_for_all_keys(tmp_path: Path) -> None:
-    def fill(of_key: Any) -> None:
-        for key in "ab":
-            of_key(key).get_folded_panes(PANES).reduce([key, key], [0, 60], [1, 2], max)
-
     rows = frame("key", "start_ms", "contents", rows=[("a", 60, 70)])
-    assert changed(tmp_path, fill, rows, [("b", 0, None, 80)], contents=lambda value: value + 1) == [
+    assert changed(tmp_path, same_for_all_keys, rows, [("b", 0, None, 80)], contents=lambda value: value + 1) == [
         ("a", 0, None, 1), ("a", 60, None, 71), ("b", 0, None, 81), ("b", 60, None, 2),
     ]  # fmt: skip
 
 
 def test_windows_with_elements_and_merged_ones(tmp_path: Path) -> None:
-    def fill(of_key: Any) -> None:
-        backend = of_key("a")
-        backend.get_state(ValueStateDescriptor(MERGING_WINDOWS)).update((((0, 25), (0, 10)),))
-        backend.current_namespace = (0, 10)
-        backend.get_namespaced_state(ListStateDescriptor(CONTENTS)).add_all([1, 2])
-        of_key("b").current_namespace = (30, 40)
-        of_key("b").get_namespaced_state(ListStateDescriptor(CONTENTS)).add(3)
-
-    assert changed(tmp_path, fill, [("a", 0, 25, [2])]) == [("a", 0, 25, [2]), ("b", 30, 40, [3])]
+    assert changed(tmp_path, with_elements_and_merged, [("a", 0, 25, [2])]) == [("a", 0, 25, [2]), ("b", 30, 40, [3])]
 
 
 @pytest.mark.parametrize("buffered", [False, True])
 def test_sessions(tmp_path: Path, buffered: bool) -> None:
-    def fill(of_key: Any) -> None:
-        backend = of_key("a")
-        held = (None, None) if buffered else ([7], [8, 9])
-        backend.get_state(ValueStateDescriptor(SESSIONS)).update(((0, 10, 0, held[0]), (40, 70, 45, held[1])))
-        if buffered:
-            state = backend.get_namespaced_state(ListStateDescriptor(f"{SESSIONS}:elements"))
-            for number, elements in ((0, [7]), (45, [8, 9])):
-                backend.current_namespace = number
-                state.add_all(elements)
-
     expected = [("a", 0, 10, [1]), ("a", 40, 70, [9])]
-    assert changed(tmp_path, fill, [("a", 40, 70, [9])], [("a", 0, 10, [1])]) == expected
+    assert changed(tmp_path, sessions(buffered=buffered), [("a", 40, 70, [9])], [("a", 0, 10, [1])]) == expected
 
 
 def test_windows_that_are_not_there_are_refused(tmp_path: Path) -> None:

@@ -9,11 +9,10 @@ from typing import Any
 import pytest
 
 from headwater.common.errors import CheckpointError, StateError
-from headwater.operators.window_base import CONTENTS, PANES, SESSIONS
-from headwater.operators.window_operator import MERGING_WINDOWS
-from headwater.state.descriptors import AggregatingStateDescriptor, ListStateDescriptor, ValueStateDescriptor
+from headwater.state.descriptors import AggregatingStateDescriptor
 from headwater.state_processor import KeyedRow, SavepointReader, StateRows, TimerRow, WindowRow
 from tests.unit.checkpoint.old_job import LIST, OFFSETS, RULES, VALUE, OldJob
+from tests.unit.state_processor.stored_windows import same_for_all_keys, sessions, with_elements_and_merged
 
 
 @pytest.fixture
@@ -100,40 +99,18 @@ def windows_of(tmp_path: Path, fill: Any) -> list[WindowRow]:
 
 
 def test_windows_that_are_the_same_for_all_keys(tmp_path: Path) -> None:
-    def fill(of_key: Any) -> None:
-        for key in "ab":
-            of_key(key).get_folded_panes(PANES).reduce([key, key], [0, 60], [1, 2], max)
-
-    assert windows_of(tmp_path, fill) == [
+    assert windows_of(tmp_path, same_for_all_keys) == [
         ("a", 0, None, 1), ("a", 60, None, 2), ("b", 0, None, 1), ("b", 60, None, 2),
     ]  # fmt: skip
 
 
 def test_windows_with_elements_and_merged_ones(tmp_path: Path) -> None:
-    def fill(of_key: Any) -> None:
-        backend = of_key("a")
-        backend.get_state(ValueStateDescriptor(MERGING_WINDOWS)).update((((0, 25), (0, 10)),))
-        backend.current_namespace = (0, 10)
-        backend.get_namespaced_state(ListStateDescriptor(CONTENTS)).add_all([1, 2])
-        of_key("b").current_namespace = (30, 40)
-        of_key("b").get_namespaced_state(ListStateDescriptor(CONTENTS)).add(3)
-
-    assert windows_of(tmp_path, fill) == [("a", 0, 25, [1, 2]), ("b", 30, 40, [3])]
+    assert windows_of(tmp_path, with_elements_and_merged) == [("a", 0, 25, [1, 2]), ("b", 30, 40, [3])]
 
 
 @pytest.mark.parametrize("buffered", [False, True])
 def test_sessions(tmp_path: Path, buffered: bool) -> None:
-    def fill(of_key: Any) -> None:
-        backend = of_key("a")
-        held = (None, None) if buffered else ([7], [8, 9])
-        backend.get_state(ValueStateDescriptor(SESSIONS)).update(((0, 10, 0, held[0]), (40, 70, 45, held[1])))
-        if buffered:
-            state = backend.get_namespaced_state(ListStateDescriptor(f"{SESSIONS}:elements"))
-            for number, elements in ((0, [7]), (45, [8, 9])):
-                backend.current_namespace = number
-                state.add_all(elements)
-
-    assert windows_of(tmp_path, fill) == [("a", 0, 10, [7]), ("a", 40, 70, [8, 9])]
+    assert windows_of(tmp_path, sessions(buffered=buffered)) == [("a", 0, 10, [7]), ("a", 40, 70, [8, 9])]
 
 
 def test_an_aggregate_shows_its_accumulator(tmp_path: Path) -> None:
