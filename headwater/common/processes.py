@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 
 
@@ -14,3 +15,26 @@ def alive(pid: int) -> bool:
     except PermissionError:
         pass  # another user's
     return True
+
+
+def open_pidfd(pid: int) -> int | None:
+    """A descriptor that becomes readable when process `pid` ends; None where the system has none."""
+    try:
+        return os.pidfd_open(pid)
+    except (OSError, AttributeError):
+        return None
+
+
+def name_this_process(name: str) -> None:
+    """What tools like `ps` show as the command of this process: at most 15 characters. Where there is /proc."""
+    with contextlib.suppress(OSError), open("/proc/self/comm", "w") as file:
+        file.write(name)
+
+
+def is_named(pid: int, name: str) -> bool:
+    """Whether process `pid` is there and has called itself `name`."""
+    try:
+        with open(f"/proc/{pid}/comm") as file:
+            return file.read().strip() == name
+    except OSError:
+        return False

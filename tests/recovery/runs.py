@@ -18,9 +18,10 @@ import psutil
 from headwater.checkpoint.manifest import Manifest
 from headwater.checkpoint.paths import CheckpointLayout
 from headwater.checkpoint.store import ManifestStore
+from headwater.common.processes import is_named
 from headwater.runtime import fault
+from headwater.runtime.slot.process import PROCESS_NAME
 from tests.recovery import sabotage
-from tests.spark.harness import SLOT_MODULE
 
 ROOT = Path(__file__).resolve().parents[2]
 MARK = "RECOVERY_TEST_RUN"
@@ -172,7 +173,7 @@ class Run:
         return found
 
     def slots(self) -> list[int]:
-        return [pid for pid, command in self._commands() if SLOT_MODULE in command]
+        return [process.pid for process in self.processes() if is_named(process.pid, PROCESS_NAME)]
 
     def executors(self) -> list[int]:
         """The executors' JVMs, with a local-cluster master."""

@@ -12,10 +12,9 @@ import psutil
 
 from headwater.common import Configuration, JobClient
 from headwater.datastream import DataStream, StreamExecutionEnvironment
+from headwater.runtime.slot.process import PROCESS_NAME
 
 Build = Callable[[StreamExecutionEnvironment], DataStream]
-
-SLOT_MODULE = "headwater.runtime.slot.process"
 
 _seen_slot_pids: set[int] = set()
 
@@ -105,9 +104,9 @@ def slots_alive() -> list[int]:
     """The pids of all slots that jobs of this test run have left: those that were seen, and those nobody knows of."""
     mark = os.environ["XDG_STATE_HOME"]  # each test run has its own, and slots inherit it
     found = []
-    for process in psutil.process_iter(["pid", "cmdline"]):
+    for process in psutil.process_iter(["pid", "name"]):
         try:
-            if SLOT_MODULE not in (process.info["cmdline"] or []) or process.status() == psutil.STATUS_ZOMBIE:
+            if process.info["name"] != PROCESS_NAME or process.status() == psutil.STATUS_ZOMBIE:
                 continue
             if process.pid in _seen_slot_pids or process.environ().get("XDG_STATE_HOME") == mark:
                 found.append(process.pid)

@@ -12,7 +12,9 @@ import struct
 import threading
 from collections.abc import Iterable, Iterator
 
+from headwater.common.processes import is_named
 from headwater.runtime.slot.launcher import SlotLaunch, launch_slot, local_host, slots_on_this_host
+from headwater.runtime.slot.process import PROCESS_NAME
 from headwater.runtime.slot.protocol import (
     BeginEpoch,
     ConnectionLostError,
@@ -101,11 +103,9 @@ class Watch:
 
 def _kill(address: SlotAddress) -> None:
     """End a slot that hangs, if it is on this host and is still what the address says."""
-    with contextlib.suppress(OSError):
-        if address.pid and address.host == local_host():
-            with open(f"/proc/{address.pid}/cmdline", "rb") as file:
-                if b"headwater.runtime.slot.process" in file.read():
-                    os.kill(address.pid, signal.SIGKILL)
+    if address.pid and address.host == local_host() and is_named(address.pid, PROCESS_NAME):
+        with contextlib.suppress(OSError):
+            os.kill(address.pid, signal.SIGKILL)
 
 
 def answers(address: SlotAddress, secret: bytes, timeout_seconds: float) -> bool:

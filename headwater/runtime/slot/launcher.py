@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import os
 import pickle
 import secrets
@@ -13,7 +15,10 @@ import sys
 import tempfile
 from dataclasses import dataclass
 
+import xxhash
+
 from headwater.checkpoint.paths import CheckpointLayout
+from headwater.runtime.slot.fork_server import SlotRequest, send_request
 from headwater.runtime.slot.process import SlotConfig
 from headwater.runtime.slot.protocol import ConnectionLostError, SlotAddress
 
@@ -57,47 +62,100 @@ def launch_slot(launch: SlotLaunch, stage: int, partition: int, host: str) -> Sl
         watch_pid=find_jvm(),
         log_level=launch.log_level,
     )
-    ready, ready_write = os.pipe()
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(entry for entry in sys.path if entry)}
+    answer = None
     try:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "headwater.runtime.slot.process", str(ready_write)],
-            stdin=subprocess.PIPE,
-            stdout=sys.stderr.fileno(),
-            start_new_session=True,
-            pass_fds=(ready_write,),
-            env=environment,
-        )
-        os.close(ready_write)
-        assert process.stdin is not None
-        try:
-            pickle.dump(config, process.stdin)
-            process.stdin.close()
-        except BrokenPipeError:
-            pass  # it died; the ready pipe tells
-        return _await_ready(ready, stage, partition)
-    finally:
-        os.close(ready)
-
-
-def _await_ready(ready: int, stage: int, partition: int) -> SlotAddress:
-    readable, _, _ = select.select([ready], [], [], START_SECONDS)
-    data = os.read(ready, 1 << 20) if readable else b""
-    answer = pickle.loads(data) if data else f"no answer within {START_SECONDS} s, or it was killed"
+        for _ in range(2):  # a fork server that was just killed still takes a connection, and with it into its grave
+            answer = _answer_to(SlotRequest(config, os.getcwd(), list(sys.path)))
+            if answer is not None:
+                break
+    except OSError as error:
+        answer = str(error)
     if isinstance(answer, SlotAddress):
         return answer
-    raise ConnectionLostError(f"slot of stage {stage} partition {partition} did not start: {answer}")
+    raise ConnectionLostError(f"slot of stage {stage} partition {partition} did not start: {answer or 'it was killed'}")
+
+
+def _answer_to(request: SlotRequest) -> SlotAddress | str | None:
+    """What the slot says that is forked for `request`; None if it says nothing."""
+    answer, answer_write = os.pipe()
+    try:
+        try:
+            with _fork_server(request.config.watch_pid) as server:
+                send_request(server, request, answer_write, sys.stderr.fileno())
+        except (BrokenPipeError, ConnectionResetError):
+            return None
+        finally:
+            os.close(answer_write)
+        readable, _, _ = select.select([answer], [], [], START_SECONDS)
+        if not readable:
+            return f"no answer within {START_SECONDS} s"
+        data = os.read(answer, 1 << 20)
+        return pickle.loads(data) if data else None
+    finally:
+        os.close(answer)
+
+
+def _fork_server(watched: int) -> socket.socket:
+    """A connection to the fork server of the process `watched`, which is started if there is none.
+
+    What Python is told when it starts (how to hash, where to look for modules) is in the environment: only those share
+    a fork server that have the same.
+    """
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(entry for entry in sys.path if entry)}
+    started_with = repr((sys.executable, sorted(os.environ.items()))).encode()
+    path = os.path.join(_own_directory(), f"fork-{watched}-{xxhash.xxh64_hexdigest(started_with)}.sock")
+    with contextlib.suppress(OSError):
+        return _connected(path)
+    with open(os.path.join(_own_directory(), "fork.lock"), "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        with contextlib.suppress(OSError):  # somebody else has started it in the meantime
+            return _connected(path)
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(path)
+        listening, listening_write = os.pipe()
+        try:
+            subprocess.Popen(
+                [sys.executable, "-m", "headwater.runtime.slot.fork_server", path, str(watched), str(listening_write)],
+                stdin=subprocess.DEVNULL,
+                stdout=sys.stderr.fileno(),
+                start_new_session=True,
+                pass_fds=(listening_write,),
+                env=environment,
+            )
+            os.close(listening_write)
+            readable, _, _ = select.select([listening], [], [], START_SECONDS)
+            if not readable or not os.read(listening, 1):
+                raise ConnectionLostError("the process that slots are forked from did not start; its output says why")
+        finally:
+            os.close(listening)
+    return _connected(path)
+
+
+def _connected(path: str) -> socket.socket:
+    sock = socket.socket(socket.AF_UNIX)
+    try:
+        sock.connect(path)
+    except OSError:
+        sock.close()
+        raise
+    return sock
 
 
 def socket_directory(run_id: str) -> str:
-    """A directory only this user can enter. Short, because a Unix socket's path has at most 107 bytes."""
-    directory = os.path.join(tempfile.gettempdir(), f"headwater-{os.getuid()}", run_id[:12])
-    parent = os.path.dirname(directory)
-    for each in (parent, directory):
-        os.makedirs(each, mode=0o700, exist_ok=True)
-        status = os.lstat(each)
-        if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid() or status.st_mode & 0o077:
-            raise ConnectionLostError(f"{each} must be a directory that only user {os.getuid()} can enter; remove it")
+    """The directory of a run's sockets. Short, because a Unix socket's path has at most 107 bytes."""
+    return _private(os.path.join(_own_directory(), run_id[:12]))
+
+
+def _own_directory() -> str:
+    return _private(os.path.join(tempfile.gettempdir(), f"headwater-{os.getuid()}"))
+
+
+def _private(directory: str) -> str:
+    """`directory`, made if need be: only this user can enter it."""
+    os.makedirs(directory, mode=0o700, exist_ok=True)
+    status = os.lstat(directory)
+    if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid() or status.st_mode & 0o077:
+        raise ConnectionLostError(f"{directory} must be a directory that only user {os.getuid()} can enter; remove it")
     return directory
 
 

@@ -1,4 +1,4 @@
-"""The slot process: ``python -m headwater.runtime.slot.process``, started by a relay (see `launcher`).
+"""The slot process, forked by the `fork_server` when a relay asks for it (see `launcher`).
 
 The main thread processes epochs, one connection at a time. A control thread accepts connections, authenticates them,
 answers pings and hands epochs to the main thread; a newer attempt cuts an older one's connection, so that a zombie
@@ -23,7 +23,7 @@ from dataclasses import dataclass, replace
 
 from headwater.checkpoint.paths import CheckpointLayout
 from headwater.common.errors import HeadwaterError, LocalDiskError, SerializationError, StateError
-from headwater.common.processes import alive
+from headwater.common.processes import alive, name_this_process, open_pidfd
 from headwater.graph.plan import JobPlan
 from headwater.runtime import fault
 from headwater.runtime.chunk import decode_records
@@ -44,11 +44,13 @@ from headwater.runtime.slot.slot import Slot, StateLostError
 log = logging.getLogger("headwater.slot")
 _EDGE = struct.Struct("<q")
 HANDSHAKE_SECONDS = 10
+PROCESS_NAME = "headwater-slot"
+"""As `ps` shows it."""
 
 
 @dataclass(frozen=True)
 class SlotConfig:
-    """What a slot is told on its standard input."""
+    """What a slot is told when it begins."""
 
     address: SlotAddress  # port 0 and pid 0: filled in by the slot
     listen_tcp: bool
@@ -96,7 +98,7 @@ class SlotServer:
 
     def accept_forever(self) -> None:
         """Accept connections until the watched JVM is gone."""
-        watched = _open_pidfd(self._config.watch_pid)
+        watched = open_pidfd(self._config.watch_pid)
         descriptors: list[socket.socket | int] = [*self._listeners]
         if watched is not None:
             descriptors.append(watched)
@@ -113,6 +115,7 @@ class SlotServer:
     def _end(self) -> None:
         with contextlib.suppress(OSError):
             os.unlink(self.address.path)
+            os.rmdir(os.path.dirname(self.address.path))  # the last one: the driver has no chance any more
         os._exit(0)
 
     def _greet(self, sock: socket.socket) -> None:
@@ -239,29 +242,21 @@ def _failure(error: Exception, plan: JobPlan) -> SlotFailure:
     return SlotFailure(str(error), HeadwaterError(f"internal error in a slot:\n{traceback.format_exc()}"))
 
 
-def _open_pidfd(pid: int) -> int | None:
-    try:
-        return os.pidfd_open(pid)
-    except (OSError, AttributeError):
-        return None
-
-
-def main() -> None:
-    """Read the configuration from standard input, say where we listen on the ready pipe, and serve."""
-    config: SlotConfig = pickle.load(sys.stdin.buffer)
+def run_slot(config: SlotConfig, answer: int) -> None:
+    """Say on the descriptor `answer` where we listen, and serve. Ends the process."""
+    name_this_process(PROCESS_NAME)
     logging.basicConfig(level=config.log_level, stream=sys.stderr, format="%(levelname)s %(name)s %(message)s")
-    ready = int(sys.argv[1])
     try:
         server = SlotServer(config)
         install_main(config.main_classes)
         plan: JobPlan = pickle.loads(config.plan)
         slot = Slot(plan, config.job_id, server.address, config.layout)
     except Exception:
-        os.write(ready, pickle.dumps(traceback.format_exc()))
-        raise SystemExit(1) from None
+        os.write(answer, pickle.dumps(traceback.format_exc()))
+        os._exit(1)
     threading.Thread(target=server.accept_forever, name="control", daemon=True).start()
-    os.write(ready, pickle.dumps(server.address))
-    os.close(ready)
+    os.write(answer, pickle.dumps(server.address))
+    os.close(answer)
     server.serve(slot)
     slot.close()
     with contextlib.suppress(OSError):
@@ -269,7 +264,3 @@ def main() -> None:
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(0)
-
-
-if __name__ == "__main__":
-    main()

@@ -1,0 +1,146 @@
+"""Slots as processes: forked, known by name, and gone when they must be."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import cloudpickle
+import psutil
+import pytest
+
+from headwater.common.processes import alive, is_named
+from headwater.runtime.main_module import capture_main
+from headwater.runtime.slot import fork_server, launcher
+from headwater.runtime.slot.client import answers, shut_down
+from headwater.runtime.slot.launcher import SlotLaunch, launch_slot, local_host, socket_directory
+from headwater.runtime.slot.process import PROCESS_NAME
+from headwater.runtime.slot.protocol import ConnectionLostError, SlotAddress
+from tests.unit.runtime.in_process_engine import plan_of
+from tests.unit.runtime.test_slot import build
+
+SECRET = b"s" * 32
+
+NEEDS_A_MODULE = b"c%s\nNeeded\n."
+"""Pickled: the class `Needed` of a module."""
+
+
+def wait_until(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 30
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+@pytest.fixture
+def executor(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """Stands for the JVM that slots belong to: all of them end with it."""
+    with subprocess.Popen(["sleep", "1000"]) as process:
+        monkeypatch.setattr(launcher, "find_jvm", lambda: process.pid)
+        yield process
+        process.kill()
+
+
+@pytest.fixture
+def launch(executor: subprocess.Popen[bytes]) -> SlotLaunch:
+    return SlotLaunch("job", f"t{executor.pid}", SECRET, cloudpickle.dumps(plan_of(build)), capture_main(), None, False)
+
+
+def start(launch: SlotLaunch, partition: int = 0) -> SlotAddress:
+    return launch_slot(launch, 1, partition, local_host())
+
+
+def server_of(slot: SlotAddress) -> int:
+    return psutil.Process(slot.pid).ppid()
+
+
+def test_slots_are_forked_from_one_process(launch: SlotLaunch) -> None:
+    slots = [start(launch, partition) for partition in range(3)]
+    assert len({slot.pid for slot in slots}) == 3
+    assert len({server_of(slot) for slot in slots}) == 1
+    for slot in slots:
+        assert answers(slot, SECRET, 10)
+        assert is_named(slot.pid, PROCESS_NAME)
+        assert os.getsid(slot.pid) == slot.pid  # a signal to another's group must not reach it
+    shut_down(slots[0], SECRET)
+    wait_until(lambda: not alive(slots[0].pid))
+    assert answers(slots[1], SECRET, 10)
+
+
+def test_a_slot_that_was_killed_leaves_no_zombie(launch: SlotLaunch) -> None:
+    slot = start(launch)
+    os.kill(slot.pid, signal.SIGKILL)
+    wait_until(lambda: not alive(slot.pid))
+    assert answers(start(launch), SECRET, 10)
+
+
+def test_all_end_with_their_executor(launch: SlotLaunch, executor: subprocess.Popen[bytes]) -> None:
+    slot = start(launch)
+    server = psutil.Process(server_of(slot))
+    executor.kill()
+    wait_until(lambda: not alive(slot.pid))
+    wait_until(lambda: not server.is_running() or server.status() == psutil.STATUS_ZOMBIE)
+    wait_until(lambda: not os.path.exists(os.path.dirname(slot.path)))
+
+
+def test_a_fork_server_that_was_killed_is_replaced(launch: SlotLaunch) -> None:
+    first = start(launch)
+    killed = server_of(first)
+    os.kill(killed, signal.SIGKILL)
+    second = start(launch, 1)
+    assert server_of(second) != killed
+    assert answers(first, SECRET, 10)  # its slots do not need it
+
+
+def test_another_environment_has_another_fork_server(launch: SlotLaunch, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = start(launch)
+    monkeypatch.setenv("PYTHONHASHSEED", "7")
+    second = start(launch, 1)
+    assert server_of(first) != server_of(second)
+    assert psutil.Process(second.pid).environ()["PYTHONHASHSEED"] == "7"
+
+
+def test_a_slot_works_where_it_was_asked_for(
+    launch: SlotLaunch, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    start(launch)  # the fork server is there, and knows nothing of this directory
+    (tmp_path / "only_here_a3b1.py").write_text("import os\nraise RuntimeError('imported in ' + os.getcwd())\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ConnectionLostError, match=f"imported in {tmp_path}"):
+        start(replace(launch, plan=NEEDS_A_MODULE % b"only_here_a3b1"), 1)
+
+
+def test_a_plan_that_cannot_be_loaded_is_told(launch: SlotLaunch) -> None:
+    with pytest.raises(ConnectionLostError, match=r"(?s)partition 4 did not start: .*No module named 'nowhere_at_all'"):
+        start(replace(launch, plan=NEEDS_A_MODULE % b"nowhere_at_all"), 4)
+
+
+def test_a_fork_server_that_does_not_start_is_told(launch: SlotLaunch, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONHASHSEED", "not a number")
+    with pytest.raises(ConnectionLostError, match="did not start; its output says why"):
+        start(launch)
+
+
+def test_without_requests_it_ends(launch: SlotLaunch, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = os.path.join(socket_directory(launch.run_id), "fork")
+    listening, listening_write = os.pipe()
+    monkeypatch.setattr(fork_server, "IDLE_SECONDS", 0.05)
+    monkeypatch.setattr(fork_server.sys, "argv", ["fork_server", path, str(os.getpid()), str(listening_write)])
+    monkeypatch.setattr(fork_server.gc, "freeze", lambda: None)
+    before = signal.getsignal(signal.SIGCHLD)
+    try:
+        fork_server.main()
+    finally:
+        signal.signal(signal.SIGCHLD, before)
+    assert os.read(listening, 1) == b"."
+    os.close(listening)
+    assert not os.path.exists(path)
+    with contextlib.suppress(OSError):
+        os.rmdir(os.path.dirname(path))
