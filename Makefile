@@ -11,6 +11,8 @@ FAST   := -m "not spark and not golden and not recovery" --numprocesses logical 
 # They write and sync thousands of small files. In memory that takes no time, if there is a gigabyte of it.
 MEMORY := $(shell df -kP /dev/shm 2>/dev/null | awk 'NR == 2 && $$4 > 1000000 { print "/dev/shm" }')
 IN_RAM := $(if $(MEMORY),TMPDIR=$(MEMORY))
+# What kills processes waits a lot: for Spark to start again, for delays and time limits. Two at a time use both cores.
+IN_PAIRS := --numprocesses 2 --dist loadfile
 
 .DEFAULT_GOAL := help
 .PHONY: help setup java demo test test-fast chaos check bench parity fmt docs lock clean
@@ -43,8 +45,7 @@ demo: java setup ## Two million card payments, one slot killed half way, nothing
 test: java setup $(ARCHIVE) ## All tests: the fast ones first, then those on Spark, golden jobs, recovery
 	$(IN_RAM) $(PYTEST) $(FAST)
 	$(PYTEST) -m spark tests/spark tests/parity
-	$(PYTEST) tests/golden
-	$(PYTEST) tests/recovery
+	$(PYTEST) $(IN_PAIRS) tests/golden tests/recovery
 
 test-fast: setup ## Only the tests that need no Spark (seconds)
 	$(IN_RAM) $(PYTEST) $(FAST)

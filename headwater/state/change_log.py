@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
 Log = dict[Any, Any]
@@ -38,7 +39,10 @@ def absorbed(older: Log, newer: Log, combine: Combine | None = None) -> Log:
     if len(newer) > len(older):
         newer.update(older)
         return newer
-    for key, before in newer.items():
-        if key not in older:
-            older[key] = before
+    keep_first(older, newer, newer.values())
     return older
+
+
+def keep_first(log: Log, keys: Iterable[Any], befores: Iterable[Any]) -> None:
+    """Add what was there before of those keys that `log` does not have. Without a Python instruction per key."""
+    deque(map(log.setdefault, keys, befores), maxlen=0)

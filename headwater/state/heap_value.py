@@ -19,14 +19,14 @@ class HeapValueState(HeapStore, ValueState[Any]):
     def value(self) -> Any:
         key = self._scope.current_key
         value = self.table.get(key)
-        if value.__class__ in ATOMIC or key in self.undo:
-            return value
         if value.__class__ is tuple:
             for part in value:
                 if part.__class__ not in ATOMIC:
                     break
             else:
                 return value
+        if value.__class__ in ATOMIC or key in self.undo:
+            return value
         return self._touch(key, value)
 
     def update(self, value: Any) -> None:

@@ -13,7 +13,7 @@ from itertools import islice, repeat
 from typing import Any, Final
 
 from headwater.state.api import ValueState
-from headwater.state.change_log import merged
+from headwater.state.change_log import keep_first, merged
 from headwater.state.copying import ATOMIC, PLAIN, is_immutable
 from headwater.state.heap_store import ABSENT, Absent, Keep, KeyScope
 from headwater.state.heap_value import value_delta
@@ -55,15 +55,13 @@ class RocksValueState(RocksStore, ValueState[Any]):
         value = self.cache.get(key, MISSING)
         if value is MISSING:
             value = self._read(key)
-        if value.__class__ in ATOMIC or key in self.changed:
-            return value
         if value.__class__ is tuple:
             for part in value:
                 if part.__class__ not in ATOMIC:
                     break
             else:
                 return value
-        if is_immutable(value):
+        if value.__class__ in ATOMIC or key in self.changed or is_immutable(value):
             return value
         self.changed[key] = value  # the caller may change it in place: it is in the database, too
         self._to_write.add(key)
@@ -200,9 +198,20 @@ class RocksValueState(RocksStore, ValueState[Any]):
             clean.difference_update(self.changed)
             clean.update(came_and_went)
         clean.update(self._to_write)
-        self.changed = self._existed()
-        super().committed_now(cut=cut)
+        if self._owner.log_changes:
+            log = self._existed_since()
+            self._in_flight, self._since = (log, {}) if cut else (self._in_flight, log)
+        self.changed = {}
         self._forget_notes()
+
+    def _existed_since(self) -> dict[Any, bool]:
+        """`changes()`, at the cost of the epoch's own ones: what was known before becomes it."""
+        if not self._since:
+            return self._existed()
+        self._settle()
+        keep_first(self._since, self._new, repeat(False))
+        keep_first(self._since, self.changed, repeat(True))
+        return self._since
 
     def _forget_notes(self) -> None:
         self._removed.clear()

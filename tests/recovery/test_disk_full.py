@@ -26,8 +26,8 @@ MANY_RESTARTS = {
 
 def limit_files(run: Run, driver: subprocess.Popen[bytes], size: int | None) -> None:
     """From now on no Python process of the job but the driver can make a file larger than `size` (None: it can)."""
-    others = [process for process in run.processes() if "python" in process.name() and process.pid != driver.pid]
-    assert others
+    others = [process for process in run.processes() if process.name() != "java" and process.pid != driver.pid]
+    assert set(run.slots()) < {process.pid for process in others}
     for process in others:
         with contextlib.suppress(ProcessLookupError):
             hard = resource.prlimit(process.pid, resource.RLIMIT_FSIZE)[1]
