@@ -13,7 +13,6 @@ from types import ModuleType
 from headwater.cli.run_arguments import RunArguments, parse_run_arguments
 from headwater.cli.usage import FAILURE, INTERRUPTED, USAGE_ERROR, UsageError
 from headwater.common.config_options import validate
-from headwater.common.configuration import Configuration
 from headwater.common.errors import ConfigurationError, HeadwaterError, UserCodeError, user_traceback
 from headwater.common.session_defaults import set_session_defaults
 from headwater.compat import pyflink_imports
@@ -31,11 +30,11 @@ def run(arguments: Sequence[str]) -> int:
 def prepare_program(given: RunArguments) -> bytes | None:
     """Read the program and make this process ready for it. None if a setting is wrong, which has been printed."""
     try:
-        _check(given.settings)
+        _check(given)
     except ConfigurationError as error:
-        print(f"headwater run: {error}", file=sys.stderr)
+        print(f"{given.command}: {error}", file=sys.stderr)
         return None
-    source = _read(given.program)
+    source = _read(given)
     set_session_defaults(given.settings)
     pyflink_imports.install()
     return source
@@ -78,22 +77,22 @@ def run_program(path: str, source: bytes, arguments: Sequence[str]) -> int:
     return 0
 
 
-def _read(path: str) -> bytes:
+def _read(given: RunArguments) -> bytes:
     try:
-        with open(path, "rb") as file:
+        with open(given.program, "rb") as file:
             return file.read()
     except OSError as error:
-        raise UsageError(f"headwater run: cannot read program '{path}': {error.strerror}") from None
+        raise UsageError(f"{given.command}: cannot read program '{given.program}': {error.strerror}") from None
 
 
-def _check(settings: Configuration) -> None:
+def _check(given: RunArguments) -> None:
     """Bad values are errors now, not when the program gets there; unknown keys are one line each."""
     with warnings.catch_warnings(record=True) as caught:
         # Only these: the interpreter would go by the last filters that a warning met when it ends, and name open files.
         warnings.simplefilter("always", UserWarning)
-        validate(settings)
+        validate(given.settings)
     for warning in caught:
-        print(f"headwater run: warning: {warning.message}", file=sys.stderr)
+        print(f"{given.command}: warning: {warning.message}", file=sys.stderr)
 
 
 def _where(error: BaseException, program: str) -> str:

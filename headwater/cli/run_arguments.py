@@ -24,6 +24,8 @@ _ONLY_BEFORE_THE_PROGRAM = ("-s", "-n")
 """Too common as options of programs to be ours behind the program's name."""
 _HELP = ("-h", "--help")
 
+COMMAND = "headwater run"
+
 
 @dataclass
 class RunArguments:
@@ -32,10 +34,12 @@ class RunArguments:
     program: str
     arguments: list[str] = field(default_factory=list)
     settings: Configuration = field(default_factory=Configuration)
+    command: str = COMMAND
+    """Who was told to run it: messages begin with it."""
 
 
-def parse_run_arguments(given: Sequence[str]) -> RunArguments:
-    """Read a command line.
+def parse_run_arguments(given: Sequence[str], command: str = COMMAND) -> RunArguments:
+    """Read a command line, of `headwater run` or of another command that takes a program.
 
     Options stand before the program, or directly after it; from the first word that is not one of ours, or from `--`
     on, everything is the program's. Raises `UsageError`; a value that does not fit its key is a `ConfigurationError`.
@@ -44,15 +48,15 @@ def parse_run_arguments(given: Sequence[str]) -> RunArguments:
     if any(word in _HELP for word in ours):
         _parser().parse_args(["--help"])
     if not rest or rest[0] == "--":
-        raise UsageError("headwater run: no program given; see headwater run --help")
+        raise UsageError(f"{command}: no program given; see {command} --help")
     program, *rest = rest
     if program.startswith("-") and program != "-":
         hint = nearest(program, (*_TAKES_A_VALUE, *_STANDS_ALONE, *_HELP))
-        raise UsageError(f"headwater run: unknown option '{program}'{hint or '; see headwater run --help'}")
+        raise UsageError(f"{command}: unknown option '{program}'{hint or f'; see {command} --help'}")
     more, rest = _split_options(rest, behind_program=True)
     if rest[:1] == ["--"]:
         rest = rest[1:]
-    return RunArguments(program, rest, _settings([*ours, *more]))
+    return RunArguments(program, rest, _settings([*ours, *more], command), command)
 
 
 def _split_options(words: Sequence[str], *, behind_program: bool = False) -> tuple[list[str], list[str]]:
@@ -81,13 +85,13 @@ def _has_its_value(word: str) -> bool:
     return word.startswith("-D") and "=" in word
 
 
-def _settings(words: list[str]) -> Configuration:
-    chosen = _parser().parse_args(words)
+def _settings(words: list[str], command: str) -> Configuration:
+    chosen = _parser(command).parse_args(words)
     settings = Configuration()
     for pair in chosen.define or []:
         key, equals, value = pair.partition("=")
         if not equals or not key.strip():
-            raise UsageError(f"headwater run: -D {pair}: expected key=value, for example -D parallelism.default=2")
+            raise UsageError(f"{command}: -D {pair}: expected key=value, for example -D parallelism.default=2")
         settings.set_string(key.strip(), value)
     if chosen.parallelism is not None:
         settings.set_string(PARALLELISM.key, chosen.parallelism)
@@ -104,9 +108,9 @@ def _settings(words: list[str]) -> Configuration:
     return settings
 
 
-def _parser() -> Parser:
+def _parser(command: str = COMMAND) -> Parser:
     parser = Parser(
-        prog="headwater run",
+        prog=command,
         usage="headwater run [options] program.py [options] [--] [arguments of the program ...]",
         description=(
             "Run a Python program. Imports of pyflink in it, and in the modules it imports, give headwater. Settings "

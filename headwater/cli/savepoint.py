@@ -54,7 +54,7 @@ def _diff(arguments: Sequence[str]) -> int:
     path, *rest = arguments
     if not rest:
         raise UsageError("headwater savepoint diff: no program given; expected SAVEPOINT program.py")
-    program_arguments = parse_run_arguments(rest)
+    program_arguments = parse_run_arguments(rest, "headwater savepoint diff")
     opened = open_savepoint(stored_path(path, program_arguments.settings))
     with contextlib.redirect_stdout(sys.stderr):  # what the program prints is not part of the answer
         job, exit_code = plan_of_program(program_arguments)

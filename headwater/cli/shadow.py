@@ -46,7 +46,7 @@ def shadow(arguments: Sequence[str]) -> int:
     given = _parser().parse_args(own)
     if not words:
         raise UsageError("headwater shadow: no program given; see headwater shadow --help")
-    program = parse_run_arguments(words)
+    program = parse_run_arguments(words, "headwater shadow")
     seconds = _seconds(given.duration)
     epochs = None if seconds is not None else given.epochs or _EPOCHS
     if given.records is not None:

@@ -29,7 +29,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _run(program: str, run: ShadowRun, words: Sequence[str]) -> int:
-    given = parse_run_arguments(words)
+    given = parse_run_arguments(words, "headwater shadow")
     if given.program != program:
         # The old program fits its own savepoint: how the new one takes state over is no business of it.
         given.program = program

@@ -48,6 +48,14 @@ def test_help_is_help_and_no_command_is_wrong_usage(capsys: pytest.CaptureFixtur
             ["run", "-D", "nonsense", "x.py"],
             "headwater run: -D nonsense: expected key=value, for example -D parallelism.default=2",
         ),
+        (
+            ["savepoint", "diff", "anywhere", "-D", "nonsense", "x.py"],
+            "headwater savepoint diff: -D nonsense: expected key=value, for example -D parallelism.default=2",
+        ),
+        (
+            ["shadow", "--from", "anywhere", "-D", "nonsense", "x.py"],
+            "headwater shadow: -D nonsense: expected key=value, for example -D parallelism.default=2",
+        ),
         (["run", "-p"], "headwater run: no program given; see headwater run --help"),
         (["run", "no/such.py"], "headwater run: cannot read program 'no/such.py': No such file or directory"),
         (["run", "-p", "many", "x.py"], "headwater run: parallelism.default: expected a whole number, found 'many'"),
