@@ -16,7 +16,8 @@ checksum in the manifest, and is checked before a database is opened on it (nati
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -60,11 +61,12 @@ class NativeSnapshot:
         path: Location,
         header: Mapping[str, Any],
         databases: Sequence[NativeDatabase],
-        sections: Sequence[Section],
+        sections: Iterable[Section],
         shared: Mapping[FileKey, NativeFile],
     ) -> None:
         """`path` is the index; no other snapshot may ever have its name. `shared` are files that the last durable
-        checkpoint names and that have the same name and content in the databases."""
+        checkpoint names and that have the same name and content in the databases. `sections` may be made only when
+        they are written."""
         self._layout = layout
         self._path = path
         self._header = dict(header)
@@ -105,7 +107,7 @@ class NativeSnapshot:
             }
             for database in self._databases
         }
-        sections = [*self._small_files(), *self._sections]
+        sections = itertools.chain(self._small_files(), self._sections)
         ref = write_snapshot(self._path, {**self._header, "kind": "native", "native": facts}, sections)
         return msgspec.structs.replace(ref, files=tuple(self.files.values()))
 

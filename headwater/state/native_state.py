@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
@@ -24,6 +25,11 @@ class NativeState(Protocol):
 
     def new_native_checkpoint(self) -> Path:
         """A new directory with what the last committed epoch left. Called between epochs; belongs to the caller."""
+        ...
+
+    def new_native_parts(self) -> tuple[Path, Iterable[Section]]:
+        """The same in two parts: a directory, and what is to be loaded on top of it, made when it is asked for, in any
+        thread."""
         ...
 
     def load_native(self, directory: Path) -> bool:

@@ -12,6 +12,7 @@ from typing import Any
 
 from headwater.common.errors import LocalDiskError, StateError
 from headwater.common.local_disk import room_for, says_no_room
+from headwater.state.heap_value import value_delta
 from headwater.state.layout import StateLayout
 from headwater.state.migration import Convert
 from headwater.state.panes import ElementPanes, FoldedPanes
@@ -233,10 +234,16 @@ class RocksDBKeyedStateBackend(StoreBackend[RocksStore]):
         Called between epochs. Files that an earlier native checkpoint has too are links to the same file, and have the
         same name. The copy is complete when this returns; its files never change and belong to the caller.
         """
-        if self._in_epoch:
-            raise StateError(f"operator '{self.uid}': a native checkpoint can be made between two epochs only")
+        self._refuse_in_epoch()
         for store in self._stores():
             store.flush()
+        self._copy_database(directory)
+
+    def _refuse_in_epoch(self) -> None:
+        if self._in_epoch:
+            raise StateError(f"operator '{self.uid}': a native checkpoint can be made between two epochs only")
+
+    def _copy_database(self, directory: Path) -> None:
         self._converted_in_native = {name for name, known in self._states.items() if known.form.converted}
         facts = Facts(
             self.uid,
@@ -258,10 +265,30 @@ class RocksDBKeyedStateBackend(StoreBackend[RocksStore]):
         return self._home.path
 
     def new_native_checkpoint(self) -> Path:
+        return self._in_new_directory(self.native_checkpoint)
+
+    def new_native_parts(self) -> tuple[Path, Iterator[Section]]:
+        """Few of the values that wait are written first: for half a million the slot would stand still for seconds."""
+        self._refuse_in_epoch()
+        waiting = [
+            (name, registered.layout, registered.store, registered.store.flush_some())
+            for name, registered in self._states.items()
+            if isinstance(registered.store, RocksValueState)
+        ]
+
+        def sections() -> Iterator[Section]:  # in any thread: plain values do not change
+            for name, layout, store, values in waiting:
+                for group, keys in store.by_key_group(values).items():
+                    entries = value_delta(keys, list(map(values.__getitem__, keys)), lambda _: True)
+                    yield self._section(name, layout, group, entries)
+
+        return self._in_new_directory(self._copy_database), sections()
+
+    def _in_new_directory(self, make: Callable[[Path], None]) -> Path:
         directory = Path(tempfile.mkdtemp(prefix="checkpoint-", dir=self._home.path))
         directory.rmdir()  # its name is taken, and RocksDB wants to make it
         try:
-            self.native_checkpoint(directory)
+            make(directory)
         except BaseException:
             shutil.rmtree(directory, ignore_errors=True)
             raise

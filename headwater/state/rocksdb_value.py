@@ -26,6 +26,9 @@ from headwater.state.rocksdb_values import OF_A_CLASS
 _CLEAN_BYTES: Final = 60
 """What it costs to know that an entry is in the database."""
 
+AT_ONCE: Final = 25_000
+"""So many values are written in a tenth of a second or two."""
+
 _SOMETHING: Final = Absent()
 """In `changed`: there was a value, which nobody has read."""
 
@@ -219,17 +222,41 @@ class RocksValueState(RocksStore, ValueState[Any]):
         self._to_write.clear()
         self._unsettled = False
 
-    def flush(self) -> None:
+    def waiting(self) -> dict[Any, Any]:
+        """{key: committed value, or None} of those that are in the cache only."""
         if len(self._clean) == len(self.cache):
-            return
+            return {}
         changed, clean = self.changed, self._clean
         committed = {key: changed.get(key, value) for key, value in self.cache.items() if key not in clean}
         # What the epoch wrote without reading is not known, but it is in the database.
-        committed = {key: value for key, value in committed.items() if value.__class__ is not Absent}
+        return (
+            {key: value for key, value in committed.items() if value.__class__ is not Absent} if changed else committed
+        )
+
+    def flush(self) -> None:
+        self._write_waiting(self.waiting())
+
+    def flush_some(self) -> dict[Any, Any]:
+        """Write as many of those that wait as takes no time; return the others, as `waiting` does.
+
+        Those come first that the last checkpoint did not find changed: they may stay as they are for long.
+        """
+        waiting = self.waiting()
+        if len(waiting) <= AT_ONCE:
+            self._write_waiting(waiting)
+            return {}
+        lately = self._in_flight or self._since
+        some = dict(islice((entry for entry in waiting.items() if entry[0] not in lately), AT_ONCE))
+        self._write_waiting(some)
+        for key in some:
+            del waiting[key]
+        return waiting
+
+    def _write_waiting(self, committed: dict[Any, Any]) -> None:
         if committed:
             changes = self._encoded(committed, committed)
             self._empty = False
-            self._owner.write_committed(changes, lambda: clean.update(committed))
+            self._owner.write_committed(changes, lambda: self._clean.update(committed))
             self._note_sizes(changes)
 
     def make_room(self, needed: int = 0) -> None:

@@ -6,10 +6,11 @@ processing; those that the storage has already are only named.
 
 from __future__ import annotations
 
+import itertools
 import logging
 import shutil
 import tempfile
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from pathlib import Path
@@ -62,7 +63,7 @@ class NativeSnapshots:
     def begin_with(self, backends: Iterable[StateBackend]) -> None:
         """What was just restored is the beginning of a new chain: keep it as it is until a checkpoint has it."""
         try:
-            self._restored = _native_checkpoints(backends)
+            self._restored = _native_databases(backends, lambda backend: backend.new_native_checkpoint())
         except Exception:
             log.warning("no native checkpoint could be made; the first snapshot will be a full one", exc_info=True)
 
@@ -118,9 +119,9 @@ class NativeSnapshots:
         try:
             others = [backend for backend in backends if not isinstance(backend, NativeState)]
             sections = [section for backend in others for section in backend.full_sections()]
-            databases = _native_checkpoints(backends)
+            databases, on_top = _native_parts(backends)
             shared = self._uploaded.named_by(chain)
-            snapshot = NativeSnapshot(layout, path, header, databases, sections, shared)
+            snapshot = NativeSnapshot(layout, path, header, databases, itertools.chain(sections, on_top), shared)
         except LocalDiskError:
             raise
         except Exception:
@@ -176,16 +177,30 @@ class NativeUpload:
         _remove(self._databases)
 
 
-def _native_checkpoints(backends: Iterable[StateBackend]) -> list[NativeDatabase]:
+def _native_databases(
+    backends: Iterable[StateBackend], directory_of: Callable[[NativeState], Path]
+) -> list[NativeDatabase]:
     databases: list[NativeDatabase] = []
     try:
         for backend in backends:
             if isinstance(backend, NativeState):
-                databases.append(NativeDatabase(backend.uid, backend.key_groups, backend.new_native_checkpoint()))
+                databases.append(NativeDatabase(backend.uid, backend.key_groups, directory_of(backend)))
     except BaseException:
         _remove(databases)
         raise
     return databases
+
+
+def _native_parts(backends: Iterable[StateBackend]) -> tuple[list[NativeDatabase], Iterator[Section]]:
+    """Databases, and what is to be loaded on top of them, made when it is asked for."""
+    on_top: list[Iterable[Section]] = []
+
+    def directory_of(backend: NativeState) -> Path:
+        directory, sections = backend.new_native_parts()
+        on_top.append(sections)
+        return directory
+
+    return _native_databases(backends, directory_of), itertools.chain.from_iterable(on_top)
 
 
 def _remove(databases: Iterable[NativeDatabase]) -> None:

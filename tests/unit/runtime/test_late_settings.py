@@ -18,10 +18,7 @@ class RunningSpark:
     master = "local[2]"
 
     def __init__(self, **confs: str) -> None:
-        self._confs = {key.replace("_", "."): value for key, value in confs.items()}
-
-    def getConf(self) -> dict[str, str]:
-        return self._confs
+        self._conf = {key.replace("_", "."): value for key, value in confs.items()}
 
 
 @pytest.fixture(autouse=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import select
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from dataclasses import replace
@@ -21,7 +22,7 @@ from rocksdict import Options
 from headwater.checkpoint.manifest import Manifest, PartitionRecord
 from headwater.checkpoint.native_snapshot import NativeSnapshot
 from headwater.checkpoint.rescale import PartitionRestore, RestorePart
-from headwater.checkpoint.snapshot_file import SnapshotRef
+from headwater.checkpoint.snapshot_file import SnapshotRef, _read_index
 from headwater.checkpoint.store import ManifestStore
 from headwater.common.errors import CheckpointError, LocalDiskError
 from headwater.datastream import DataStream, KeyedProcessFunction, RuntimeContext, StreamExecutionEnvironment
@@ -29,12 +30,14 @@ from headwater.datastream.state import ListStateDescriptor, MapStateDescriptor, 
 from headwater.graph.plan import JobPlan
 from headwater.runtime.edges import Emit
 from headwater.runtime.engine import EpochHeader
+from headwater.runtime.slot.full_snapshot import FullSnapshotChild
 from headwater.runtime.slot.native_snapshots import NativeUpload
 from headwater.runtime.slot.protocol import BeginEpoch, SlotAck
 from headwater.runtime.slot.slot import Slot
 from headwater.state.keyed_backend import KeyedStateBackend
 from headwater.state.rocksdb_facts import Facts
 from headwater.state.rocksdb_options import RocksDBMemory
+from headwater.state.section import KEYED
 from headwater.state.timers import TimerQueue
 from tests.unit.runtime.in_process_engine import plan_of
 from tests.unit.runtime.test_coordinator import Job, summing
@@ -126,6 +129,7 @@ def finish_upload(slot: Slot) -> None:
 @pytest.fixture
 def driver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[RocksDriver]:
     monkeypatch.setattr("headwater.runtime.slot.full_snapshot.MAX_DELTAS", 2)
+    monkeypatch.setattr("headwater.state.rocksdb_value.AT_ONCE", 3)
     monkeypatch.setattr(os, "fork", lambda: pytest.fail("a process with RocksDB must not fork"))
     made = RocksDriver(tmp_path)
     yield made
@@ -378,11 +382,27 @@ def test_damage_is_found_before_a_database_is_opened(
     if damage == "truncated":
         path.write_bytes(content[:-1])
     elif damage == "changed":
-        middle = len(content) // 2
-        path.write_bytes(content[:middle] + bytes([content[middle] ^ 1]) + content[middle + 1 :])
+        position = 1000 if what == "index" else len(content) // 2  # the index begins with what belongs to the database
+        path.write_bytes(content[:position] + bytes([content[position] ^ 1]) + content[position + 1 :])
     monkeypatch.setattr(
         "headwater.state.rocksdb_backend.native_facts", lambda _: pytest.fail("it was opened all the same")
     )
+    with pytest.raises(CheckpointError, match=path.name):
+        driver.attempt(driver.new_slot(), (1, LOOK))
+
+
+def test_damage_of_what_comes_on_top_of_a_database_is_found(driver: RocksDriver) -> None:
+    slot = driver.new_slot()
+    native = driver.until_native(slot, *((number, f"{number}" * 10) for number in range(500)))
+    assert driver.layout is not None
+    path = Path(str(driver.layout.snapshot(native.name)))
+    content = bytearray(path.read_bytes())
+    with open(path, "rb") as file:
+        on_top = [entry for entry in _read_index(file, path, native)[1] if entry.kind == KEYED]
+    assert {entry.name for entry in on_top} == {"value"}
+    content[on_top[-1].offset + 5] ^= 1
+    path.unlink()
+    path.write_bytes(content)
     with pytest.raises(CheckpointError, match=path.name):
         driver.attempt(driver.new_slot(), (1, LOOK))
 
@@ -475,6 +495,8 @@ class Pair(RuleBasedStateMachine):
 
     directory: Path
     number = 0
+    slow = False
+    """Whether snapshots that are being written are not ready when the epoch ends."""
 
     @initialize()
     def start(self) -> None:
@@ -484,7 +506,8 @@ class Pair(RuleBasedStateMachine):
         self.drivers: tuple[Driver, ...] = (Driver(plan_of(build), here / "heap"), self.rocks)
         self.slots = [driver.new_slot() for driver in self.drivers]
 
-    def run(self, records: list[Any], *, cut: bool) -> None:
+    def run(self, records: list[Any], *, cut: bool, slow: bool = False) -> None:
+        Pair.slow = slow
         outputs = []
         for driver, slot in zip(self.drivers, self.slots, strict=True):
             ack, results = driver.attempt(slot, *records, cut=cut)
@@ -503,11 +526,12 @@ class Pair(RuleBasedStateMachine):
         ),
         cut=st.booleans(),
         passes=st.integers(0, 3),
+        slow=st.booleans(),
     )
-    def epoch(self, records: list[Any], cut: bool, passes: int) -> None:
+    def epoch(self, records: list[Any], cut: bool, passes: int, slow: bool) -> None:
         for driver in self.drivers:
             driver.now_ms += passes
-        self.run(records, cut=cut and self.drivers[0].in_flight is None)
+        self.run(records, cut=cut and self.drivers[0].in_flight is None, slow=slow)
 
     @precondition(lambda self: self.drivers[0].in_flight is not None)
     @rule(completed=st.booleans())
@@ -542,9 +566,18 @@ class Pair(RuleBasedStateMachine):
                 slot.close()
 
 
+def _awaited(snapshot: Any, done: Any) -> bool:
+    while not done(snapshot):
+        time.sleep(0.001)
+    return True
+
+
 def test_slots_on_both_backends_stay_in_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("headwater.runtime.slot.full_snapshot.MAX_DELTAS", 2)
+    monkeypatch.setattr("headwater.state.rocksdb_value.AT_ONCE", 3)
     monkeypatch.setattr("headwater.state.rocksdb_options.DEFAULT_TIMERS_IN_MEMORY", 4)
+    for snapshot in (NativeUpload, FullSnapshotChild):
+        monkeypatch.setattr(snapshot, "done", lambda self, done=snapshot.done: not Pair.slow and _awaited(self, done))
     in_memory = Path("/dev/shm")
     with tempfile.TemporaryDirectory(dir=in_memory if in_memory.is_dir() else tmp_path) as directory:
         Pair.directory = Path(directory)
@@ -578,6 +611,7 @@ class RocksJob(Job):
 def test_a_job_whose_slots_are_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kill_every: int) -> None:
     """Whatever is half sent at that moment: all results are right, and only what manifests name is left."""
     monkeypatch.setattr("headwater.runtime.slot.full_snapshot.MAX_DELTAS", 2)
+    monkeypatch.setattr("headwater.state.rocksdb_value.AT_ONCE", 3)
     job = RocksJob(tmp_path)
     job.start()
     kinds: list[str] = []

@@ -55,6 +55,8 @@ class Driver:
         self.in_flight: str | None = None
         self.part_in_flight: SnapshotRef | None = None
         self.snapshots: list[SnapshotRef] = []
+        self.durable_snapshots: list[SnapshotRef] = []
+        """Those that the last manifest names."""
         self.attempts = 0
         self.now_ms = 1_700_000_000_000
         self.edge = edge_id(plan.stages[1].operators[0].id, 0)
@@ -108,6 +110,7 @@ class Driver:
         self.durable_token, self.durable_epoch, self.in_flight = self.in_flight, self.epoch_number, None
         if self.part_in_flight is not None:
             self.snapshots.append(self.part_in_flight)
+        self.durable_snapshots = list(self.snapshots)
 
     def commit(self, ack: SlotAck) -> None:
         self.accept(ack)
@@ -117,6 +120,7 @@ class Driver:
     def go_back(self) -> None:
         """Another partition lost its state: the job goes on from the last durable checkpoint."""
         self.token, self.epoch_number, self.in_flight = self.durable_token, self.durable_epoch, None
+        self.snapshots = list(self.durable_snapshots)
 
     def epoch(self, slot: Slot, *records: Any) -> list[Any]:
         ack, results = self.attempt(slot, *records)

@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 
-from headwater.state import rocksdb_store
+from headwater.common.errors import StateError
+from headwater.state import rocksdb_store, rocksdb_value
 from headwater.state.descriptors import ValueStateDescriptor
+from headwater.state.payload import decode
 from headwater.state.rocksdb_backend import RocksDBKeyedStateBackend
 from headwater.state.rocksdb_options import RocksDBOptions
 
@@ -95,6 +97,51 @@ def test_a_native_checkpoint_has_what_waited(job: Job, tmp_path: Path) -> None:
         assert restored.values(range(1, 4)) == [1, None, 4]
     finally:
         restored.backend.close()
+
+
+@pytest.mark.parametrize("at_once", [0, 2, 100])
+def test_a_native_checkpoint_in_parts_has_all(
+    job: Job, tmp_path: Path, at_once: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rocksdb_value, "AT_ONCE", at_once)
+    job.epoch({1: 1, 2: 2, 3: 3, 4: [4], 5: 5})
+    assert sorted(job.backend.keys("v")) == [1, 2, 3, 4, 5]  # all are in the database now
+    job.epoch({2: None, 3: 33, 6: 6, 7: 7})
+    job.epoch({7: None})
+    directory, sections = job.backend.new_native_parts()
+    job.epoch({1: "later", 2: "later", 3: "later", 7: "later"})  # the sections are of the moment of the call
+    restored = Job(tmp_path / "other")
+    try:
+        assert restored.backend.load_native(directory)
+        for section in sections:
+            restored.backend.load_section(section)
+        assert restored.values(range(1, 8)) == [1, None, 33, [4], 5, 6, None]
+        assert restored.backend.number_of_entries() == 5
+    finally:
+        restored.backend.close()
+
+
+def test_native_checkpoints_in_parts_write_what_stays_as_it_is(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rocksdb_value, "AT_ONCE", 10)
+    job.epoch({key: 0 for key in range(30)})
+    written = []
+    for number in range(1, 6):
+        job.backend.begin_epoch()
+        job.apply({key: number for key in range(5)})
+        job.backend.commit_epoch(cut=True)
+        _, sections = job.backend.new_native_parts()
+        on_top = sum(len(decode(section.payload, "op", "v")[1][0]) for section in sections)
+        job.backend.checkpoint_completed()
+        written.append((job.stored(), on_top))
+    # At first all have just changed. Then those that have not go to the database, until few enough wait.
+    assert written == [(0, 30), (10, 20), (20, 10), (30, 0), (30, 0)]
+
+
+def test_a_native_checkpoint_in_parts_is_made_between_epochs_only(job: Job) -> None:
+    job.epoch({1: 1})
+    job.backend.begin_epoch()
+    with pytest.raises(StateError, match="between two epochs only"):
+        job.backend.new_native_parts()
 
 
 def test_entries_that_wait_make_room(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
