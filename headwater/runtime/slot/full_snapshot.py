@@ -11,6 +11,7 @@ import signal
 from collections.abc import Callable, Sequence
 
 from headwater.checkpoint.snapshot_file import SnapshotRef
+from headwater.common.errors import CheckpointError
 
 log = logging.getLogger(__name__)
 
@@ -30,6 +31,12 @@ def full_snapshot_is_due(chain: Sequence[SnapshotRef]) -> bool:
     full = sum(ref.total_bytes for ref in chain if ref.kind != "delta")
     deltas = [ref.length for ref in chain if ref.kind == "delta"]
     return len(deltas) >= MAX_DELTAS or (len(deltas) > 4 and sum(deltas) > max(full, MIN_DELTA_BYTES))
+
+
+def warn_of_failure(kind: str, error: BaseException) -> None:
+    """Say that a snapshot could not be written. If it is a full disk, say, the error tells all."""
+    known = isinstance(error, CheckpointError)
+    log.warning("writing a %s snapshot failed; deltas go on: %s", kind, error, exc_info=None if known else error)
 
 
 class FullSnapshotChild:
@@ -54,8 +61,8 @@ class FullSnapshotChild:
                 os.close(read_end)
                 os.write(write_end, pickle.dumps(write()))
                 status = 0
-            except BaseException:
-                log.warning("writing a full snapshot failed; deltas go on", exc_info=True)
+            except BaseException as error:
+                warn_of_failure("full", error)
             finally:
                 os._exit(status)
         os.close(write_end)

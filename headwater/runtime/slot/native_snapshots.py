@@ -22,6 +22,7 @@ from headwater.checkpoint.snapshot_file import SnapshotRef
 from headwater.checkpoint.storage import Location
 from headwater.common.errors import LocalDiskError
 from headwater.runtime.background import Background
+from headwater.runtime.slot.full_snapshot import warn_of_failure
 from headwater.state.keyed_backend import KeyedStateBackend
 from headwater.state.native_state import NativeState
 from headwater.state.operator_backend import OperatorStateBackend
@@ -149,9 +150,9 @@ class NativeUpload:
     def _write(self) -> SnapshotRef | None:
         try:
             return self._snapshot.write()
-        except Exception:
+        except Exception as error:
             if not self._snapshot.cancelled:
-                log.warning("writing a native snapshot failed; deltas go on", exc_info=True)
+                warn_of_failure("native", error)
             return None
         finally:
             _remove(self._databases)

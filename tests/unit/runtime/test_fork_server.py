@@ -117,6 +117,21 @@ def test_a_slot_works_where_it_was_asked_for(
         start(replace(launch, plan=NEEDS_A_MODULE % b"only_here_a3b1"), 1)
 
 
+def test_slots_do_not_draw_the_same_numbers(
+    launch: SlotLaunch, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "draws_c07e.py").write_text(
+        "import random, uuid, numpy\nraise RuntimeError((random.random(), numpy.random.random(), uuid.uuid4().hex))\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    drawn = []
+    for partition in range(2):
+        with pytest.raises(ConnectionLostError) as raised:
+            start(replace(launch, plan=NEEDS_A_MODULE % b"draws_c07e"), partition)
+        drawn.append(eval(str(raised.value).rpartition("RuntimeError: ")[2]))
+    assert all(first != second for first, second in zip(*drawn, strict=True))
+
+
 def test_a_plan_that_cannot_be_loaded_is_told(launch: SlotLaunch) -> None:
     with pytest.raises(ConnectionLostError, match=r"(?s)partition 4 did not start: .*No module named 'nowhere_at_all'"):
         start(replace(launch, plan=NEEDS_A_MODULE % b"nowhere_at_all"), 4)

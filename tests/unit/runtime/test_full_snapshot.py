@@ -12,11 +12,13 @@ from hypothesis import strategies as st
 
 from headwater.checkpoint.paths import SnapshotKind
 from headwater.checkpoint.snapshot_file import SnapshotRef, write_snapshot
+from headwater.common.errors import CheckpointError
 from headwater.runtime.slot.full_snapshot import (
     MAX_DELTAS,
     MIN_DELTA_BYTES,
     FullSnapshotChild,
     full_snapshot_is_due,
+    warn_of_failure,
 )
 from headwater.state.section import Section
 
@@ -76,3 +78,13 @@ def test_a_child_whose_disk_is_full_leaves_nothing_and_says_so(tmp_path: Path) -
     select.select([child._pipe], [], [])
     assert child.done() and child.result() is None
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(("error", "traceback"), [(CheckpointError("no room left"), False), (KeyError("ours"), True)])
+def test_what_is_known_is_said_without_a_traceback(
+    error: Exception, traceback: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    warn_of_failure("full", error)
+    (record,) = caplog.records
+    assert record.getMessage() == f"writing a full snapshot failed; deltas go on: {error}"
+    assert (record.exc_info is not None) == traceback
