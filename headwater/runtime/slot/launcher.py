@@ -77,10 +77,11 @@ def launch_slot(launch: SlotLaunch, stage: int, partition: int, host: str) -> Sl
 
 def _answer_to(request: SlotRequest) -> SlotAddress | str | None:
     """What the slot says that is forked for `request`; None if it says nothing."""
+    watched = request.config.watch_pid
     answer, answer_write = os.pipe()
     try:
         try:
-            with _fork_server(request.config.watch_pid) as server:
+            with _fork_server(watched) as server:
                 send_request(server, request, answer_write, sys.stderr.fileno())
         except (BrokenPipeError, ConnectionResetError):
             return None
@@ -88,6 +89,8 @@ def _answer_to(request: SlotRequest) -> SlotAddress | str | None:
             os.close(answer_write)
         readable, _, _ = select.select([answer], [], [], START_SECONDS)
         if not readable:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(_fork_server_path(watched))  # it may hang: the next slot has one of its own
             return f"no answer within {START_SECONDS} s"
         data = os.read(answer, 1 << 20)
         return pickle.loads(data) if data else None
@@ -95,15 +98,20 @@ def _answer_to(request: SlotRequest) -> SlotAddress | str | None:
         os.close(answer)
 
 
-def _fork_server(watched: int) -> socket.socket:
-    """A connection to the fork server of the process `watched`, which is started if there is none.
+def _fork_server_path(watched: int) -> str:
+    """Where the fork server of the process `watched` listens.
 
     What Python is told when it starts (how to hash, where to look for modules) is in the environment: only those share
     a fork server that have the same.
     """
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(entry for entry in sys.path if entry)}
     started_with = repr((sys.executable, sorted(os.environ.items()))).encode()
-    path = os.path.join(_own_directory(), f"fork-{watched}-{xxhash.xxh64_hexdigest(started_with)}.sock")
+    return os.path.join(_own_directory(), f"fork-{watched}-{xxhash.xxh64_hexdigest(started_with)}.sock")
+
+
+def _fork_server(watched: int) -> socket.socket:
+    """A connection to the fork server of the process `watched`, which is started if there is none."""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(entry for entry in sys.path if entry)}
+    path = _fork_server_path(watched)
     with contextlib.suppress(OSError):
         return _connected(path)
     with open(os.path.join(_own_directory(), "fork.lock"), "w") as lock:

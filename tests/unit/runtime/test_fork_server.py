@@ -98,6 +98,19 @@ def test_a_fork_server_that_was_killed_is_replaced(launch: SlotLaunch) -> None:
     assert answers(first, SECRET, 10)  # its slots do not need it
 
 
+def test_a_fork_server_that_hangs_is_replaced(launch: SlotLaunch, monkeypatch: pytest.MonkeyPatch) -> None:
+    hangs = server_of(start(launch))
+    os.kill(hangs, signal.SIGSTOP)
+    try:
+        with monkeypatch.context() as patched:
+            patched.setattr(launcher, "START_SECONDS", 0.5)
+            with pytest.raises(ConnectionLostError, match=r"no answer within 0\.5 s"):
+                start(launch, 1)
+        assert server_of(start(launch, 2)) != hangs
+    finally:
+        os.kill(hangs, signal.SIGKILL)
+
+
 def test_another_environment_has_another_fork_server(launch: SlotLaunch, monkeypatch: pytest.MonkeyPatch) -> None:
     first = start(launch)
     monkeypatch.setenv("PYTHONHASHSEED", "7")
