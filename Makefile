@@ -50,7 +50,7 @@ test: java setup $(ARCHIVE) ## All tests: the fast ones first, then those on Spa
 test-fast: setup ## Only the tests that need no Spark (seconds)
 	$(IN_RAM) $(PYTEST) $(FAST)
 
-chaos: java setup $(ARCHIVE) ## 3,000 seeded histories of the engine, then real processes: 100 kills, 50 stops, 10 executors (an hour)
+chaos: java setup $(ARCHIVE) ## 3,000 seeded histories of the engine, then real processes: 100 kills, 50 stops, 10 executors (half an hour)
 	$(BIN)/python scripts/chaos.py
 	CHAOS=full $(PYTEST) -s tests/recovery/test_chaos.py
 

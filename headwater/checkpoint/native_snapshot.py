@@ -50,6 +50,8 @@ class NativeDatabase:
     uid: str
     key_groups: range
     directory: Path
+    on_top: Iterable[Section] = ()
+    """What is to be loaded on top of it. Gone through once, when the snapshot is written."""
 
 
 class NativeSnapshot:
@@ -61,12 +63,11 @@ class NativeSnapshot:
         path: Location,
         header: Mapping[str, Any],
         databases: Sequence[NativeDatabase],
-        sections: Iterable[Section],
+        sections: Sequence[Section],
         shared: Mapping[FileKey, NativeFile],
     ) -> None:
         """`path` is the index; no other snapshot may ever have its name. `shared` are files that the last durable
-        checkpoint names and that have the same name and content in the databases. `sections` may be made only when
-        they are written."""
+        checkpoint names and that have the same name and content in the databases."""
         self._layout = layout
         self._path = path
         self._header = dict(header)
@@ -107,7 +108,8 @@ class NativeSnapshot:
             }
             for database in self._databases
         }
-        sections = itertools.chain(self._small_files(), self._sections)
+        on_top = itertools.chain.from_iterable(database.on_top for database in self._databases)
+        sections = itertools.chain(self._small_files(), on_top, self._sections)
         ref = write_snapshot(self._path, {**self._header, "kind": "native", "native": facts}, sections)
         return msgspec.structs.replace(ref, files=tuple(self.files.values()))
 

@@ -197,9 +197,13 @@ class RocksStore(ABC):
     def committed_now(self, *, cut: bool) -> None:
         """What `collect` gave is in the database."""
         if self._owner.log_changes:
-            log = absorbed(self._since, self.changed, self._combination())
+            log = self._absorbed()
             self._in_flight, self._since = (log, {}) if cut else (self._in_flight, log)
         self.changed = {}
+
+    def _absorbed(self) -> dict[Any, Any]:
+        """`changes()`, at the cost of the epoch's own ones: nobody needs the logs any more that it is made of."""
+        return absorbed(self._since, self.changed, self._combination())
 
     def flush(self) -> None:
         """Have all that committed epochs left in the database. Not in another thread than that of the epochs."""

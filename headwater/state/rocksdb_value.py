@@ -1,8 +1,8 @@
 """Value state in RocksDB. What is in the cache costs little more than on the heap.
 
 Plain values (numbers, strings, tuples of them) are not written after each epoch but when their room is needed, or
-somebody reads the database as a whole: a native checkpoint, for one. Until then they are in the cache only, and a key
-that changes in every epoch is written once. Durability does not depend on it: it comes from checkpoints.
+somebody reads the database as a whole. Until then they wait in the cache only, and a key that changes in every epoch is
+written once. Durability does not depend on it: it comes from checkpoints, which take from the cache what waits.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from headwater.state.rocksdb_values import OF_A_CLASS
 _CLEAN_BYTES: Final = 60
 """What it costs to know that an entry is in the database."""
 
-AT_ONCE: Final = 25_000
+WRITTEN_AT_ONCE: Final = 25_000
 """So many values are written in a tenth of a second or two."""
 
 _SOMETHING: Final = Absent()
@@ -201,14 +201,10 @@ class RocksValueState(RocksStore, ValueState[Any]):
             clean.difference_update(self.changed)
             clean.update(came_and_went)
         clean.update(self._to_write)
-        if self._owner.log_changes:
-            log = self._existed_since()
-            self._in_flight, self._since = (log, {}) if cut else (self._in_flight, log)
-        self.changed = {}
+        super().committed_now(cut=cut)
         self._forget_notes()
 
-    def _existed_since(self) -> dict[Any, bool]:
-        """`changes()`, at the cost of the epoch's own ones: what was known before becomes it."""
+    def _absorbed(self) -> dict[Any, bool]:
         if not self._since:
             return self._existed()
         self._settle()
@@ -228,10 +224,9 @@ class RocksValueState(RocksStore, ValueState[Any]):
             return {}
         changed, clean = self.changed, self._clean
         committed = {key: changed.get(key, value) for key, value in self.cache.items() if key not in clean}
-        # What the epoch wrote without reading is not known, but it is in the database.
-        return (
-            {key: value for key, value in committed.items() if value.__class__ is not Absent} if changed else committed
-        )
+        if changed:  # what the epoch wrote without reading is not known, but it is in the database
+            committed = {key: value for key, value in committed.items() if value.__class__ is not Absent}
+        return committed
 
     def flush(self) -> None:
         self._write_waiting(self.waiting())
@@ -242,11 +237,11 @@ class RocksValueState(RocksStore, ValueState[Any]):
         Those come first that the last checkpoint did not find changed: they may stay as they are for long.
         """
         waiting = self.waiting()
-        if len(waiting) <= AT_ONCE:
+        if len(waiting) <= WRITTEN_AT_ONCE:
             self._write_waiting(waiting)
             return {}
         lately = self._in_flight or self._since
-        some = dict(islice((entry for entry in waiting.items() if entry[0] not in lately), AT_ONCE))
+        some = dict(islice((entry for entry in waiting.items() if entry[0] not in lately), WRITTEN_AT_ONCE))
         self._write_waiting(some)
         for key in some:
             del waiting[key]

@@ -61,7 +61,8 @@ from headwater.runtime.job.requirements import check_requirements
 from headwater.runtime.job.start import JobStart, prepare_start
 from headwater.runtime.main_module import capture_main
 from headwater.runtime.slot.client import shut_down
-from headwater.runtime.slot.launcher import SlotLaunch, slots_on_this_host, socket_directory
+from headwater.runtime.slot.directories import socket_directory
+from headwater.runtime.slot.launcher import SlotLaunch, slots_on_this_host
 
 if TYPE_CHECKING:
     from headwater.runtime.spark.session import SparkSettings

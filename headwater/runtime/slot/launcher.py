@@ -2,28 +2,19 @@
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
 import os
-import pickle
 import secrets
-import select
 import socket
-import stat
-import subprocess
 import sys
-import tempfile
 from dataclasses import dataclass
 
-import xxhash
-
 from headwater.checkpoint.paths import CheckpointLayout
-from headwater.runtime.slot.fork_server import SlotRequest, send_request
+from headwater.common.processes import is_named
+from headwater.runtime.slot.directories import socket_directory
+from headwater.runtime.slot.fork_client import answer_to
+from headwater.runtime.slot.fork_server import SlotRequest
 from headwater.runtime.slot.process import SlotConfig
 from headwater.runtime.slot.protocol import ConnectionLostError, SlotAddress
-
-START_SECONDS = 60
-"""How long a slot may take until it listens; importing the user's modules is part of it."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +56,7 @@ def launch_slot(launch: SlotLaunch, stage: int, partition: int, host: str) -> Sl
     answer = None
     try:
         for _ in range(2):  # a fork server that was just killed still takes a connection, and with it into its grave
-            answer = _answer_to(SlotRequest(config, os.getcwd(), list(sys.path)))
+            answer = answer_to(SlotRequest(config, os.getcwd(), list(sys.path)))
             if answer is not None:
                 break
     except OSError as error:
@@ -73,98 +64,6 @@ def launch_slot(launch: SlotLaunch, stage: int, partition: int, host: str) -> Sl
     if isinstance(answer, SlotAddress):
         return answer
     raise ConnectionLostError(f"slot of stage {stage} partition {partition} did not start: {answer or 'it was killed'}")
-
-
-def _answer_to(request: SlotRequest) -> SlotAddress | str | None:
-    """What the slot says that is forked for `request`; None if it says nothing."""
-    watched = request.config.watch_pid
-    answer, answer_write = os.pipe()
-    try:
-        try:
-            with _fork_server(watched) as server:
-                send_request(server, request, answer_write, sys.stderr.fileno())
-        except (BrokenPipeError, ConnectionResetError):
-            return None
-        finally:
-            os.close(answer_write)
-        readable, _, _ = select.select([answer], [], [], START_SECONDS)
-        if not readable:
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(_fork_server_path(watched))  # it may hang: the next slot has one of its own
-            return f"no answer within {START_SECONDS} s"
-        data = os.read(answer, 1 << 20)
-        return pickle.loads(data) if data else None
-    finally:
-        os.close(answer)
-
-
-def _fork_server_path(watched: int) -> str:
-    """Where the fork server of the process `watched` listens.
-
-    What Python is told when it starts (how to hash, where to look for modules) is in the environment: only those share
-    a fork server that have the same.
-    """
-    started_with = repr((sys.executable, sorted(os.environ.items()))).encode()
-    return os.path.join(_own_directory(), f"fork-{watched}-{xxhash.xxh64_hexdigest(started_with)}.sock")
-
-
-def _fork_server(watched: int) -> socket.socket:
-    """A connection to the fork server of the process `watched`, which is started if there is none."""
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(entry for entry in sys.path if entry)}
-    path = _fork_server_path(watched)
-    with contextlib.suppress(OSError):
-        return _connected(path)
-    with open(os.path.join(_own_directory(), "fork.lock"), "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        with contextlib.suppress(OSError):  # somebody else has started it in the meantime
-            return _connected(path)
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(path)
-        listening, listening_write = os.pipe()
-        try:
-            subprocess.Popen(
-                [sys.executable, "-m", "headwater.runtime.slot.fork_server", path, str(watched), str(listening_write)],
-                stdin=subprocess.DEVNULL,
-                stdout=sys.stderr.fileno(),
-                start_new_session=True,
-                pass_fds=(listening_write,),
-                env=environment,
-            )
-            os.close(listening_write)
-            readable, _, _ = select.select([listening], [], [], START_SECONDS)
-            if not readable or not os.read(listening, 1):
-                raise ConnectionLostError("the process that slots are forked from did not start; its output says why")
-        finally:
-            os.close(listening)
-    return _connected(path)
-
-
-def _connected(path: str) -> socket.socket:
-    sock = socket.socket(socket.AF_UNIX)
-    try:
-        sock.connect(path)
-    except OSError:
-        sock.close()
-        raise
-    return sock
-
-
-def socket_directory(run_id: str) -> str:
-    """The directory of a run's sockets. Short, because a Unix socket's path has at most 107 bytes."""
-    return _private(os.path.join(_own_directory(), run_id[:12]))
-
-
-def _own_directory() -> str:
-    return _private(os.path.join(tempfile.gettempdir(), f"headwater-{os.getuid()}"))
-
-
-def _private(directory: str) -> str:
-    """`directory`, made if need be: only this user can enter it."""
-    os.makedirs(directory, mode=0o700, exist_ok=True)
-    status = os.lstat(directory)
-    if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid() or status.st_mode & 0o077:
-        raise ConnectionLostError(f"{directory} must be a directory that only user {os.getuid()} can enter; remove it")
-    return directory
 
 
 def slots_on_this_host(run_id: str) -> list[SlotAddress]:
@@ -183,9 +82,8 @@ def find_jvm() -> int:
     pid = os.getpid()
     while pid > 1:
         try:
-            with open(f"/proc/{pid}/comm") as file:
-                if file.read().strip() == "java":
-                    return pid
+            if is_named(pid, "java"):
+                return pid
             with open(f"/proc/{pid}/stat") as file:
                 pid = int(file.read().rpartition(")")[2].split()[1])
         except OSError:

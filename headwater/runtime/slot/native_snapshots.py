@@ -6,11 +6,10 @@ processing; those that the storage has already are only named.
 
 from __future__ import annotations
 
-import itertools
 import logging
 import shutil
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from pathlib import Path
@@ -64,7 +63,7 @@ class NativeSnapshots:
     def begin_with(self, backends: Iterable[StateBackend]) -> None:
         """What was just restored is the beginning of a new chain: keep it as it is until a checkpoint has it."""
         try:
-            self._restored = _native_databases(backends, lambda backend: backend.new_native_checkpoint())
+            self._restored = _native_databases(backends, lambda backend: (backend.new_native_checkpoint(), ()))
         except Exception:
             log.warning("no native checkpoint could be made; the first snapshot will be a full one", exc_info=True)
 
@@ -120,9 +119,9 @@ class NativeSnapshots:
         try:
             others = [backend for backend in backends if not isinstance(backend, NativeState)]
             sections = [section for backend in others for section in backend.full_sections()]
-            databases, on_top = _native_parts(backends)
+            databases = _native_databases(backends, lambda backend: backend.new_native_parts())
             shared = self._uploaded.named_by(chain)
-            snapshot = NativeSnapshot(layout, path, header, databases, itertools.chain(sections, on_top), shared)
+            snapshot = NativeSnapshot(layout, path, header, databases, sections, shared)
         except LocalDiskError:
             raise
         except Exception:
@@ -179,29 +178,17 @@ class NativeUpload:
 
 
 def _native_databases(
-    backends: Iterable[StateBackend], directory_of: Callable[[NativeState], Path]
+    backends: Iterable[StateBackend], parts_of: Callable[[NativeState], tuple[Path, Iterable[Section]]]
 ) -> list[NativeDatabase]:
     databases: list[NativeDatabase] = []
     try:
         for backend in backends:
             if isinstance(backend, NativeState):
-                databases.append(NativeDatabase(backend.uid, backend.key_groups, directory_of(backend)))
+                databases.append(NativeDatabase(backend.uid, backend.key_groups, *parts_of(backend)))
     except BaseException:
         _remove(databases)
         raise
     return databases
-
-
-def _native_parts(backends: Iterable[StateBackend]) -> tuple[list[NativeDatabase], Iterator[Section]]:
-    """Databases, and what is to be loaded on top of them, made when it is asked for."""
-    on_top: list[Iterable[Section]] = []
-
-    def directory_of(backend: NativeState) -> Path:
-        directory, sections = backend.new_native_parts()
-        on_top.append(sections)
-        return directory
-
-    return _native_databases(backends, directory_of), itertools.chain.from_iterable(on_top)
 
 
 def _remove(databases: Iterable[NativeDatabase]) -> None:

@@ -117,7 +117,7 @@ def damage(good: bytes, chance: random.Random) -> bytes:
 def test_a_damaged_checkpoint_is_repaired_or_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One or two of its files are missing or damaged; files of other retained checkpoints may have the same state."""
     monkeypatch.setattr("headwater.runtime.slot.full_snapshot.MAX_DELTAS", 3)
-    monkeypatch.setattr("headwater.state.rocksdb_value.AT_ONCE", 2)
+    monkeypatch.setattr("headwater.state.rocksdb_value.WRITTEN_AT_ONCE", 2)
     job = KeepingJob(plan_of(build), tmp_path / "checkpoints", retained=4)
     slot = job.new_slot()
     while not has_two_bases(job):

@@ -17,9 +17,10 @@ import pytest
 
 from headwater.common.processes import alive, is_named
 from headwater.runtime.main_module import capture_main
-from headwater.runtime.slot import fork_server, launcher
+from headwater.runtime.slot import fork_client, fork_server, launcher
 from headwater.runtime.slot.client import answers, shut_down
-from headwater.runtime.slot.launcher import SlotLaunch, launch_slot, local_host, socket_directory
+from headwater.runtime.slot.directories import socket_directory
+from headwater.runtime.slot.launcher import SlotLaunch, launch_slot, local_host
 from headwater.runtime.slot.process import PROCESS_NAME
 from headwater.runtime.slot.protocol import ConnectionLostError, SlotAddress
 from tests.unit.runtime.in_process_engine import plan_of
@@ -103,7 +104,7 @@ def test_a_fork_server_that_hangs_is_replaced(launch: SlotLaunch, monkeypatch: p
     os.kill(hangs, signal.SIGSTOP)
     try:
         with monkeypatch.context() as patched:
-            patched.setattr(launcher, "START_SECONDS", 0.5)
+            patched.setattr(fork_client, "START_SECONDS", 0.5)
             with pytest.raises(ConnectionLostError, match=r"no answer within 0\.5 s"):
                 start(launch, 1)
         assert server_of(start(launch, 2)) != hangs

@@ -129,7 +129,7 @@ def finish_upload(slot: Slot) -> None:
 @pytest.fixture
 def driver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[RocksDriver]:
     monkeypatch.setattr("headwater.runtime.slot.full_snapshot.MAX_DELTAS", 2)
-    monkeypatch.setattr("headwater.state.rocksdb_value.AT_ONCE", 3)
+    monkeypatch.setattr("headwater.state.rocksdb_value.WRITTEN_AT_ONCE", 3)
     monkeypatch.setattr(os, "fork", lambda: pytest.fail("a process with RocksDB must not fork"))
     made = RocksDriver(tmp_path)
     yield made
@@ -574,7 +574,7 @@ def _awaited(snapshot: Any, done: Any) -> bool:
 
 def test_slots_on_both_backends_stay_in_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("headwater.runtime.slot.full_snapshot.MAX_DELTAS", 2)
-    monkeypatch.setattr("headwater.state.rocksdb_value.AT_ONCE", 3)
+    monkeypatch.setattr("headwater.state.rocksdb_value.WRITTEN_AT_ONCE", 3)
     monkeypatch.setattr("headwater.state.rocksdb_options.DEFAULT_TIMERS_IN_MEMORY", 4)
     for snapshot in (NativeUpload, FullSnapshotChild):
         monkeypatch.setattr(snapshot, "done", lambda self, done=snapshot.done: not Pair.slow and _awaited(self, done))
@@ -611,7 +611,7 @@ class RocksJob(Job):
 def test_a_job_whose_slots_are_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kill_every: int) -> None:
     """Whatever is half sent at that moment: all results are right, and only what manifests name is left."""
     monkeypatch.setattr("headwater.runtime.slot.full_snapshot.MAX_DELTAS", 2)
-    monkeypatch.setattr("headwater.state.rocksdb_value.AT_ONCE", 3)
+    monkeypatch.setattr("headwater.state.rocksdb_value.WRITTEN_AT_ONCE", 3)
     job = RocksJob(tmp_path)
     job.start()
     kinds: list[str] = []

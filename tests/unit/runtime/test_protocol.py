@@ -16,7 +16,8 @@ import pytest
 from headwater.graph.plan import JobPlan
 from headwater.runtime.slot import process
 from headwater.runtime.slot.client import connect
-from headwater.runtime.slot.launcher import local_host, socket_directory
+from headwater.runtime.slot.directories import socket_directory
+from headwater.runtime.slot.launcher import local_host
 from headwater.runtime.slot.process import SlotConfig, SlotServer
 from headwater.runtime.slot.protocol import (
     Attempt,

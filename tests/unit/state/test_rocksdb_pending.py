@@ -103,7 +103,7 @@ def test_a_native_checkpoint_has_what_waited(job: Job, tmp_path: Path) -> None:
 def test_a_native_checkpoint_in_parts_has_all(
     job: Job, tmp_path: Path, at_once: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(rocksdb_value, "AT_ONCE", at_once)
+    monkeypatch.setattr(rocksdb_value, "WRITTEN_AT_ONCE", at_once)
     job.epoch({1: 1, 2: 2, 3: 3, 4: [4], 5: 5})
     assert sorted(job.backend.keys("v")) == [1, 2, 3, 4, 5]  # all are in the database now
     job.epoch({2: None, 3: 33, 6: 6, 7: 7})
@@ -122,7 +122,7 @@ def test_a_native_checkpoint_in_parts_has_all(
 
 
 def test_native_checkpoints_in_parts_write_what_stays_as_it_is(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rocksdb_value, "AT_ONCE", 10)
+    monkeypatch.setattr(rocksdb_value, "WRITTEN_AT_ONCE", 10)
     job.epoch({key: 0 for key in range(30)})
     written = []
     for number in range(1, 6):

@@ -1,0 +1,101 @@
+"""Asks the fork server of this executor for slots, and starts it if there is none."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import pickle
+import select
+import socket
+import subprocess
+import sys
+
+import xxhash
+
+from headwater.runtime.slot.directories import own_directory
+from headwater.runtime.slot.fork_server import SlotRequest, send_request
+from headwater.runtime.slot.protocol import ConnectionLostError, SlotAddress
+
+START_SECONDS = 60
+"""How long a slot may take until it listens; importing the user's modules is part of it."""
+
+
+def answer_to(request: SlotRequest) -> SlotAddress | str | None:
+    """What the slot says that is forked for `request`; None if it says nothing."""
+    watched = request.config.watch_pid
+    answer, answer_write = os.pipe()
+    try:
+        try:
+            with _fork_server(watched) as server:
+                send_request(server, request, answer_write, sys.stderr.fileno())
+        except (BrokenPipeError, ConnectionResetError):
+            return None
+        finally:
+            os.close(answer_write)
+        readable, _, _ = select.select([answer], [], [], START_SECONDS)
+        if not readable:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(_fork_server_path(watched))  # it may hang: the next slot has one of its own
+            return f"no answer within {START_SECONDS} s"
+        data = os.read(answer, 1 << 20)
+        return pickle.loads(data) if data else None
+    finally:
+        os.close(answer)
+
+
+def _fork_server_path(watched: int) -> str:
+    """Where the fork server of the process `watched` listens.
+
+    What Python is told when it starts (how to hash, where to look for modules) is in the environment: only those share
+    a fork server that have the same.
+    """
+    started_with = repr((sys.executable, sorted(os.environ.items()))).encode()
+    return os.path.join(own_directory(), f"fork-{watched}-{xxhash.xxh64_hexdigest(started_with)}.sock")
+
+
+def _fork_server(watched: int) -> socket.socket:
+    """A connection to the fork server of the process `watched`, which is started if there is none."""
+    path = _fork_server_path(watched)
+    with contextlib.suppress(OSError):
+        return _connected(path)
+    with open(os.path.join(own_directory(), "fork.lock"), "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        with contextlib.suppress(OSError):  # somebody else has started it in the meantime
+            return _connected(path)
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(path)
+        _start(path, watched)
+    return _connected(path)
+
+
+def _start(path: str, watched: int) -> None:
+    """Start a fork server, and return when it listens."""
+    listening, listening_write = os.pipe()
+    try:
+        try:
+            subprocess.Popen(
+                [sys.executable, "-m", "headwater.runtime.slot.fork_server", path, str(watched), str(listening_write)],
+                stdin=subprocess.DEVNULL,
+                stdout=sys.stderr.fileno(),
+                start_new_session=True,
+                pass_fds=(listening_write,),
+                env={**os.environ, "PYTHONPATH": os.pathsep.join(entry for entry in sys.path if entry)},
+            )
+        finally:
+            os.close(listening_write)
+        readable, _, _ = select.select([listening], [], [], START_SECONDS)
+        if not readable or not os.read(listening, 1):
+            raise ConnectionLostError("the process that slots are forked from did not start; its output says why")
+    finally:
+        os.close(listening)
+
+
+def _connected(path: str) -> socket.socket:
+    sock = socket.socket(socket.AF_UNIX)
+    try:
+        sock.connect(path)
+    except OSError:
+        sock.close()
+        raise
+    return sock
