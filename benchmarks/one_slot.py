@@ -20,12 +20,12 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from headwater.operators.base import OperatorContext
-from headwater.operators.functions import KeyedProcessFunction
+from headwater.operators.functions.plain import KeyedProcessFunction
 from headwater.operators.process import KeyedProcessOperator
 from headwater.runtime.slot.garbage import GarbageCollection
 from headwater.state.backends import make_keyed_backend
 from headwater.state.descriptors import ValueStateDescriptor
-from headwater.state.rocksdb_options import RocksDBOptions
+from headwater.state.rocksdb.options import RocksDBOptions
 
 T = TypeVar("T")
 GROUPS = 128

@@ -25,7 +25,7 @@ import psutil
 from headwater.state.backends import make_keyed_backend
 from headwater.state.descriptors import ValueStateDescriptor
 from headwater.state.keyed_backend import KeyedStateBackend
-from headwater.state.rocksdb_options import RocksDBOptions
+from headwater.state.rocksdb.options import RocksDBOptions
 
 MAX_PARALLELISM = 128
 

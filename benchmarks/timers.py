@@ -25,7 +25,7 @@ import psutil
 
 from headwater.state.backends import make_keyed_backend
 from headwater.state.keyed_backend import KeyedStateBackend
-from headwater.state.rocksdb_options import DEFAULT_TIMERS_IN_MEMORY, RocksDBOptions
+from headwater.state.rocksdb.options import DEFAULT_TIMERS_IN_MEMORY, RocksDBOptions
 
 MAX_PARALLELISM = 128
 ROWS = ("heap", "rocksdb, timers on the heap", "rocksdb")

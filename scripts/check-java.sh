@@ -1,6 +1,6 @@
 #!/bin/sh
 # Exit 0 if a Java 17 or newer is there, else print one line that says what to install, and exit 1.
-# The same rule in Python, for programs: headwater/common/java.py.
+# The same rule in Python, for programs: headwater/common/machine/java.py.
 set -u
 wanted=17
 hint="Install e.g. openjdk-$wanted-jre-headless and set JAVA_HOME"

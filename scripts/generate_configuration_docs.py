@@ -20,7 +20,7 @@ PAGE = ROOT / "docs" / "configuration.md"
 INTRODUCTION = """\
 # Configuration
 
-<!-- Made from headwater/common/job_options.py: change it there, then `make docs`. -->
+<!-- Made from headwater/common/config/job_options.py: change it there, then `make docs`. -->
 
 A setting comes from, in this order: what the program sets, its environment variable, its default.
 

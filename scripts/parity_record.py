@@ -1,9 +1,9 @@
 """`make parity`: record what PyFlink does, for tests that compare headwater with it where PyFlink is not installed.
 
 Makes `.bench/flink` (or takes the Python given with --python), lists PyFlink's names and signatures into
-`tests/parity/pyflink_api.txt`, its configuration keys into `headwater/common/flink_keys.txt`, runs the programs of
-`tests/parity/programs` and stores what they print, sorted, in `tests/parity/recorded`. The same for those of PyFlink's
-own examples that `tests/parity/flink_examples.py` names. Then `docs/pyflink.md` is made.
+`tests/parity/pyflink_api.txt`, its configuration keys into `headwater/common/config/flink_keys.txt`, runs the programs
+of `tests/parity/programs` and stores what they print, sorted, in `tests/parity/recorded`. The same for those of
+PyFlink's own examples that `tests/parity/flink_examples.py` names. Then `docs/pyflink.md` is made.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from benchmarks.keyed_count.headwater_job import CountAndSum
 from benchmarks.workload import StampDir, arguments, report
 from headwater.common import WatermarkStrategy
 from headwater.datastream.connectors.data_generator import DataGeneratorSource
-from headwater.runtime.job.client import LocalJobClient
+from headwater.runtime.job.handle import LocalJobClient
 
 MEGABYTE = 1_000_000
 

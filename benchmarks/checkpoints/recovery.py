@@ -16,7 +16,7 @@ from benchmarks.checkpoints.waiting import wait_until
 from benchmarks.headwater_job import headwater_environment
 from benchmarks.keyed_count.headwater_job import count_and_sum
 from benchmarks.workload import StampDir, arguments, report
-from headwater.runtime.job.client import LocalJobClient
+from headwater.runtime.job.handle import LocalJobClient
 
 
 def main() -> None:

@@ -17,7 +17,7 @@ import xxhash
 import zstandard
 
 from headwater.checkpoint.paths import CheckpointLayout
-from headwater.checkpoint.storage import stored
+from headwater.checkpoint.storage.base import stored
 from headwater.common.errors import CheckpointError
 
 RECENT_LIMIT: Final = 256

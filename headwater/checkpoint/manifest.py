@@ -15,8 +15,8 @@ from typing import Any, Final
 import msgspec
 
 from headwater.checkpoint.finished_splits import FinishedSplitsRecord
-from headwater.checkpoint.sealed import BrokenSealError, seal, unseal
-from headwater.checkpoint.snapshot_file import SnapshotRef
+from headwater.checkpoint.snapshot.file import SnapshotRef
+from headwater.checkpoint.storage.sealed import BrokenSealError, seal, unseal
 from headwater.common.errors import CheckpointError
 from headwater.common.ids import MIN_WATERMARK
 

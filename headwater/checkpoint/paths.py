@@ -19,10 +19,10 @@ import re
 from pathlib import Path
 from typing import Final, Literal, get_args
 
-from headwater.checkpoint.durable_file import TEMPORARY_SUFFIX as TEMPORARY_SUFFIX
-from headwater.checkpoint.durable_file import temporary as temporary
-from headwater.checkpoint.storage import CheckpointStorage, Location, StorageSpec, open_storage
-from headwater.checkpoint.storage_local import LocalStorage
+from headwater.checkpoint.storage.base import CheckpointStorage, Location, StorageSpec, open_storage
+from headwater.checkpoint.storage.durable_file import TEMPORARY_SUFFIX as TEMPORARY_SUFFIX
+from headwater.checkpoint.storage.durable_file import temporary as temporary
+from headwater.checkpoint.storage.local import LocalStorage
 from headwater.common.errors import CheckpointError
 
 SnapshotKind = Literal["delta", "full", "native"]

@@ -11,7 +11,6 @@ from collections.abc import Iterable
 
 import msgspec
 
-from headwater.checkpoint.claims import DriverClaim, Lineage, read_lineage
 from headwater.checkpoint.manifest import Manifest, decode_manifest, encode_manifest
 from headwater.checkpoint.paths import (
     COMMITTED,
@@ -24,7 +23,8 @@ from headwater.checkpoint.paths import (
     epoch_of_manifest_name,
     manifest_name,
 )
-from headwater.checkpoint.storage import Location
+from headwater.checkpoint.start.claims import DriverClaim, Lineage, read_lineage
+from headwater.checkpoint.storage.base import Location
 from headwater.common.errors import CheckpointError, FencedError, StorageError
 
 log = logging.getLogger(__name__)

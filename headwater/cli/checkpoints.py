@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from headwater.checkpoint.history import RetainedCheckpoint, retained_checkpoints
+from headwater.checkpoint.savepoint.history import RetainedCheckpoint, retained_checkpoints
 from headwater.cli.running_jobs import JOB_HELP, add_state_directory, find_job, matching, run_directory, shown
 from headwater.cli.stored_path import stored_path
 from headwater.cli.table import duration, print_table, utc

@@ -12,9 +12,9 @@ from types import ModuleType
 
 from headwater.cli.run_arguments import RunArguments, parse_run_arguments
 from headwater.cli.usage import FAILURE, INTERRUPTED, USAGE_ERROR, UsageError
+from headwater.common.config.session_defaults import set_session_defaults
 from headwater.common.config_options import validate
 from headwater.common.errors import ConfigurationError, HeadwaterError, UserCodeError, user_traceback
-from headwater.common.session_defaults import set_session_defaults
 from headwater.compat import pyflink_imports
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep

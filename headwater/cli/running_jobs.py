@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
-from headwater.checkpoint.storage import is_remote, local_path
+from headwater.checkpoint.storage.base import is_remote, local_path
 from headwater.cli.usage import Parser, nearest
 from headwater.common.config_options import STATE_DIRECTORY, resolve
 from headwater.common.configuration import Configuration

@@ -6,13 +6,13 @@ import contextlib
 import sys
 from collections.abc import Callable, Mapping, Sequence
 
-from headwater.checkpoint.catalogue import catalogue
-from headwater.checkpoint.compatibility import Finding, ProgramFacts, Verdict, compare, rename_facts
-from headwater.checkpoint.history import retained_checkpoints
-from headwater.checkpoint.protocol import Refuse, renames
-from headwater.checkpoint.savepoint import Savepoint, dispose_savepoint, open_savepoint, write_savepoint
-from headwater.checkpoint.savepoint_list import savepoints_in
-from headwater.checkpoint.storage import is_remote, local_path
+from headwater.checkpoint.savepoint.catalogue import catalogue
+from headwater.checkpoint.savepoint.compatibility import Finding, ProgramFacts, Verdict, compare, rename_facts
+from headwater.checkpoint.savepoint.history import retained_checkpoints
+from headwater.checkpoint.savepoint.listing import savepoints_in
+from headwater.checkpoint.savepoint.savepoint import Savepoint, dispose_savepoint, open_savepoint, write_savepoint
+from headwater.checkpoint.start.decision import Refuse, renames
+from headwater.checkpoint.storage.base import is_remote, local_path
 from headwater.cli.program_plan import PlannedJob, plan_of_program
 from headwater.cli.run_arguments import parse_run_arguments
 from headwater.cli.running_jobs import add_job_arguments, find_job, run_directory

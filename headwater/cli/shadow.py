@@ -14,15 +14,14 @@ from dataclasses import asdict
 from pathlib import Path
 
 from headwater.checkpoint.manifest import Manifest
-from headwater.checkpoint.savepoint import open_savepoint, write_savepoint
+from headwater.checkpoint.savepoint.savepoint import open_savepoint, write_savepoint
 from headwater.cli.run_arguments import RunArguments, parse_run_arguments
 from headwater.cli.stored_path import stored_path
 from headwater.cli.table import print_table
 from headwater.cli.usage import FAILURE, Parser, UsageError
-from headwater.common.config_values import read_duration_ms
+from headwater.common.config.values import read_duration_ms
 from headwater.common.errors import ConfigurationError, HeadwaterError, short_repr
-from headwater.runtime.shadow import ShadowRun
-from headwater.runtime.shadow_diff import (
+from headwater.runtime.shadow.diff import (
     DifferingRecord,
     SinkDifference,
     Stand,
@@ -31,6 +30,7 @@ from headwater.runtime.shadow_diff import (
     first_records,
     last_stand,
 )
+from headwater.runtime.shadow.run import ShadowRun
 
 _EPOCHS = 10
 _EPOCH_RECORDS = 10_000

@@ -16,7 +16,7 @@ from headwater.cli.usage import FAILURE, USAGE_ERROR, UsageError
 from headwater.common.config_options import IGNORE_UNCLAIMED_STATE, UID_MAPPING
 from headwater.common.errors import HeadwaterError
 from headwater.datastream.executor import set_executor
-from headwater.runtime.shadow import ShadowDone, ShadowExecutor, ShadowRun
+from headwater.runtime.shadow.run import ShadowDone, ShadowExecutor, ShadowRun
 
 
 def main(arguments: Sequence[str]) -> int:

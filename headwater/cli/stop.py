@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from headwater.checkpoint.storage import is_remote, local_path
+from headwater.checkpoint.storage.base import is_remote, local_path
 from headwater.cli.running_jobs import add_job_arguments, find_job, run_directory
 from headwater.cli.usage import FAILURE, Parser
 from headwater.common.errors import HeadwaterError

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headwater.checkpoint.storage import StorageSpec, is_remote
+from headwater.checkpoint.storage.base import StorageSpec, is_remote
 from headwater.common.config_options import STORAGE_OPTIONS, resolve
 from headwater.common.configuration import Configuration
 

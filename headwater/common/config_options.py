@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from headwater.common.config_option import ConfigOption, ConfigOptions
-from headwater.common.config_resolution import SPARK_PREFIX, option_of, resolve, spark_settings, validate
-from headwater.common.job_options import (
+from headwater.common.config.job_options import (
     AUTO_WATERMARK_INTERVAL,
     BAD_TIMESTAMPS_POLICY,
     CHECKPOINT_DIRECTORY,
@@ -59,6 +57,8 @@ from headwater.common.job_options import (
     TYPE_CHECK,
     UID_MAPPING,
 )
+from headwater.common.config.option import ConfigOption, ConfigOptions
+from headwater.common.config.resolution import SPARK_PREFIX, option_of, resolve, spark_settings, validate
 
 __all__ = [
     "AUTO_WATERMARK_INTERVAL",

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, TypeVar
 
-from headwater.common.config_option import ConfigOption, ConfigOptions
+from headwater.common.config.option import ConfigOption, ConfigOptions
 
 T = TypeVar("T")
 

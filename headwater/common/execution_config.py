@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from headwater.common.config_resolution import JOB_PARAMETER_PREFIX
+from headwater.common.config.job_options import (
+    AUTO_WATERMARK_INTERVAL,
+    GLOBAL_JOB_PARAMETERS,
+    MAX_PARALLELISM,
+    PARALLELISM,
+)
+from headwater.common.config.jvm_settings import JvmSettings
+from headwater.common.config.resolution import JOB_PARAMETER_PREFIX
 from headwater.common.configuration import Configuration
-from headwater.common.job_options import AUTO_WATERMARK_INTERVAL, GLOBAL_JOB_PARAMETERS, MAX_PARALLELISM, PARALLELISM
-from headwater.common.jvm_settings import JvmSettings
 from headwater.common.time import DurationLike, to_millis
 
 

@@ -6,9 +6,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from datetime import timedelta
 
-from headwater.common.configuration import Configuration
-from headwater.common.errors import ConfigurationError
-from headwater.common.job_options import (
+from headwater.common.config.job_options import (
     FAILURE_RATE_DELAY,
     FAILURE_RATE_INTERVAL,
     FAILURE_RATE_MAX,
@@ -16,6 +14,8 @@ from headwater.common.job_options import (
     FIXED_DELAY_ATTEMPTS,
     RESTART_STRATEGY,
 )
+from headwater.common.configuration import Configuration
+from headwater.common.errors import ConfigurationError
 from headwater.common.time import DurationLike, to_millis
 
 

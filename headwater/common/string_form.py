@@ -19,7 +19,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from headwater.common.time import Instant
-from headwater.common.type_information import PickledBytesTypeInfo, TypeInformation
+from headwater.common.type_system.information import PickledBytesTypeInfo, TypeInformation
 from headwater.common.types import Row
 
 

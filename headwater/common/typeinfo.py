@@ -6,8 +6,8 @@ are checked against it, batch by batch (`compile_batch_checker`).
 
 from __future__ import annotations
 
-from headwater.common.type_checker import compile_batch_checker, compile_checker
-from headwater.common.type_information import (
+from headwater.common.type_system.checker import compile_batch_checker, compile_checker
+from headwater.common.type_system.information import (
     BasicArrayTypeInfo,
     BasicType,
     BasicTypeInfo,

@@ -12,9 +12,9 @@ from headwater.common.typeinfo import TypeInformation
 from headwater.datastream.data_stream import DataStream
 from headwater.datastream.function_check import checked_function_class
 from headwater.datastream.operator_settings import positive
-from headwater.operators.async_retry import NO_RETRY_STRATEGY, AsyncRetryStrategy
-from headwater.operators.async_wait import AsyncSettings, AsyncWaitOperator
-from headwater.operators.functions_async import AsyncFunction
+from headwater.operators.async_io.retry import NO_RETRY_STRATEGY, AsyncRetryStrategy
+from headwater.operators.async_io.wait import AsyncSettings, AsyncWaitOperator
+from headwater.operators.functions.asynchronous import AsyncFunction
 
 
 class AsyncDataStream:

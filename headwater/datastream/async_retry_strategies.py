@@ -1,6 +1,6 @@
 """Retry strategies under PyFlink's path."""
 
-from headwater.operators.async_retry import (
+from headwater.operators.async_io.retry import (
     NO_RETRY_STRATEGY,
     ExponentialBackoffDelayRetryStrategy,
     FixedDelayRetryStrategy,

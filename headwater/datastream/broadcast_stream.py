@@ -11,8 +11,8 @@ from headwater.datastream.connected_streams import add_two_input_node, check_par
 from headwater.datastream.function_check import checked_function_class
 from headwater.graph.transformation import OperatorTransformation
 from headwater.operators.base import Operator
-from headwater.operators.broadcast import BroadcastProcessOperator, KeyedBroadcastProcessOperator
-from headwater.operators.functions_broadcast import BroadcastProcessFunction, KeyedBroadcastProcessFunction
+from headwater.operators.connected.broadcast import BroadcastProcessOperator, KeyedBroadcastProcessOperator
+from headwater.operators.functions.broadcast import BroadcastProcessFunction, KeyedBroadcastProcessFunction
 from headwater.state.descriptors import MapStateDescriptor
 
 if TYPE_CHECKING:

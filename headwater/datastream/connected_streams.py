@@ -11,16 +11,16 @@ from headwater.common.typeinfo import TypeInformation
 from headwater.datastream.function_check import checked_function_class
 from headwater.graph.transformation import OperatorTransformation
 from headwater.operators.base import Operator
-from headwater.operators.co_flat_map import CoFlatMapOperator, KeyedCoFlatMapOperator
-from headwater.operators.co_map import CoMapOperator, KeyedCoMapOperator
-from headwater.operators.co_process import CoProcessOperator, KeyedCoProcessOperator
-from headwater.operators.functions import KeySelector
-from headwater.operators.functions_co import (
+from headwater.operators.connected.flat_map import CoFlatMapOperator, KeyedCoFlatMapOperator
+from headwater.operators.connected.map import CoMapOperator, KeyedCoMapOperator
+from headwater.operators.connected.process import CoProcessOperator, KeyedCoProcessOperator
+from headwater.operators.functions.connected import (
     CoFlatMapFunction,
     CoMapFunction,
     CoProcessFunction,
     KeyedCoProcessFunction,
 )
+from headwater.operators.functions.plain import KeySelector
 
 if TYPE_CHECKING:
     from headwater.datastream.data_stream import DataStream

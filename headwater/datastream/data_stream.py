@@ -41,7 +41,7 @@ from headwater.operators.aggregate import KeyedAggregateOperator
 from headwater.operators.base import Operator
 from headwater.operators.filter import FilterOperator, KeyedFilterOperator
 from headwater.operators.flat_map import FlatMapOperator, KeyedFlatMapOperator
-from headwater.operators.functions import (
+from headwater.operators.functions.plain import (
     CheckpointedFunction,
     FilterFunction,
     FlatMapFunction,
@@ -58,7 +58,7 @@ from headwater.operators.map import KeyedMapOperator, MapOperator
 from headwater.operators.process import KeyedProcessOperator, ProcessOperator
 from headwater.operators.reduce import KeyedReduceOperator
 from headwater.operators.sink import SinkOperator
-from headwater.operators.window_count_assigners import CountSlidingWindowAssigner, CountTumblingWindowAssigner
+from headwater.operators.window.count_assigners import CountSlidingWindowAssigner, CountTumblingWindowAssigner
 from headwater.state.descriptors import MapStateDescriptor
 from headwater.time.assigners import WindowAssigner
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from headwater.common.callables import accepts, signature_text
 from headwater.common.errors import TypeMismatchError, short_repr
-from headwater.operators.functions import Function
+from headwater.operators.functions.plain import Function
 
 _METHOD_FOR = {
     "FilterFunction": "filter",

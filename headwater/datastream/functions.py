@@ -1,7 +1,26 @@
 """The functions that users implement, and what they are handed, under PyFlink's path."""
 
-from headwater.operators.async_retry import AsyncRetryPredicate, AsyncRetryStrategy
-from headwater.operators.functions import (
+from headwater.operators.async_io.retry import AsyncRetryPredicate, AsyncRetryStrategy
+from headwater.operators.functions.asynchronous import AsyncFunction
+from headwater.operators.functions.broadcast import (
+    BaseBroadcastProcessFunction,
+    BroadcastProcessFunction,
+    KeyedBroadcastProcessFunction,
+    KeyedStateFunction,
+)
+from headwater.operators.functions.connected import (
+    CoFlatMapFunction,
+    CoMapFunction,
+    CoProcessFunction,
+    KeyedCoProcessFunction,
+)
+from headwater.operators.functions.join import (
+    CoGroupFunction,
+    FlatJoinFunction,
+    JoinFunction,
+    ProcessJoinFunction,
+)
+from headwater.operators.functions.plain import (
     AggregateFunction,
     CheckpointedFunction,
     FilterFunction,
@@ -17,28 +36,9 @@ from headwater.operators.functions import (
     SinkFunction,
     SourceFunction,
 )
-from headwater.operators.functions_async import AsyncFunction
-from headwater.operators.functions_broadcast import (
-    BaseBroadcastProcessFunction,
-    BroadcastProcessFunction,
-    KeyedBroadcastProcessFunction,
-    KeyedStateFunction,
-)
-from headwater.operators.functions_co import (
-    CoFlatMapFunction,
-    CoMapFunction,
-    CoProcessFunction,
-    KeyedCoProcessFunction,
-)
-from headwater.operators.functions_join import (
-    CoGroupFunction,
-    FlatJoinFunction,
-    JoinFunction,
-    ProcessJoinFunction,
-)
-from headwater.operators.runtime_context import RuntimeContext
-from headwater.operators.timer_service import TimerService
-from headwater.operators.window_functions import (
+from headwater.operators.functions.runtime_context import RuntimeContext
+from headwater.operators.functions.timer_service import TimerService
+from headwater.operators.functions.window import (
     AllWindowFunction,
     KeyedStateStore,
     ProcessAllWindowFunction,

@@ -14,8 +14,8 @@ from headwater.common.typeinfo import TypeInformation
 from headwater.datastream.connected_streams import add_two_input_node, check_partner
 from headwater.datastream.function_check import checked_function
 from headwater.graph.transformation import OperatorTransformation
-from headwater.operators.functions_join import ProcessJoinFunction
-from headwater.operators.interval_join import IntervalJoinOperator, IntervalJoinSettings
+from headwater.operators.functions.join import ProcessJoinFunction
+from headwater.operators.join.interval_join import IntervalJoinOperator, IntervalJoinSettings
 
 if TYPE_CHECKING:
     from headwater.datastream.data_stream import DataStream, KeyedStream

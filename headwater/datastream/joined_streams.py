@@ -21,7 +21,9 @@ from headwater.datastream.function_check import check_no_generator, checked_func
 from headwater.datastream.key_selection import KeyFunction, key_function
 from headwater.datastream.windowed_stream import WindowedStream
 from headwater.graph.transformation import OperatorTransformation
-from headwater.operators.co_group import (
+from headwater.operators.functions.join import CoGroupFunction, FlatJoinFunction, JoinFunction
+from headwater.operators.functions.plain import KeySelector
+from headwater.operators.join.co_group import (
     FIRST,
     SECOND,
     CoGroupWindowFunction,
@@ -29,8 +31,6 @@ from headwater.operators.co_group import (
     KeyOfTagged,
     Tag,
 )
-from headwater.operators.functions import KeySelector
-from headwater.operators.functions_join import CoGroupFunction, FlatJoinFunction, JoinFunction
 from headwater.operators.map import MapOperator
 from headwater.time.assigners import WindowAssigner
 from headwater.time.evictors import Evictor

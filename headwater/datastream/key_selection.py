@@ -9,7 +9,7 @@ from typing import Any
 
 from headwater.common.callables import accepts, signature_text
 from headwater.common.errors import PlanError, TypeMismatchError, short_repr
-from headwater.operators.functions import Function, KeySelector, Partitioner
+from headwater.operators.functions.plain import Function, KeySelector, Partitioner
 
 KeyFunction = Callable[[Any], Any]
 

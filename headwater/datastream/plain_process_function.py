@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from headwater.operators.functions import KeyedProcessFunction, ProcessFunction
+from headwater.operators.functions.plain import KeyedProcessFunction, ProcessFunction
 
 Process = Callable[[Any, Any], Iterable[Any] | None]
 

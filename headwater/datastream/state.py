@@ -21,7 +21,7 @@ from headwater.state.descriptors import (
     StateDescriptor,
     ValueStateDescriptor,
 )
-from headwater.state.ttl_config import StateTtlConfig
+from headwater.state.ttl.config import StateTtlConfig
 
 __all__ = [
     "AggregatingState",

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any, ClassVar, TypeVar
 
+from headwater.common.config.session_defaults import session_defaults
 from headwater.common.config_options import (
     CHECKPOINTING_ENABLED,
     CHECKPOINTING_INTERVAL,
@@ -28,9 +29,8 @@ from headwater.common.errors import TypeMismatchError, short_repr
 from headwater.common.execution_config import ExecutionConfig
 from headwater.common.job_client import JobClient
 from headwater.common.job_execution_result import JobExecutionResult
-from headwater.common.session_defaults import session_defaults
 from headwater.common.time import DurationLike
-from headwater.common.type_checker import compile_batch_checker, compile_checker
+from headwater.common.type_system.checker import compile_batch_checker, compile_checker
 from headwater.common.typeinfo import TypeInformation, Types
 from headwater.common.watermark_strategy import WatermarkStrategy
 from headwater.datastream.checkpoint_config import CheckpointConfig
@@ -56,7 +56,7 @@ from headwater.graph.logical_graph import PlanSettings
 from headwater.graph.plan import JobPlan
 from headwater.graph.planner import plan
 from headwater.graph.transformation import OperatorTransformation, SourceTransformation
-from headwater.operators.functions import SourceFunction
+from headwater.operators.functions.plain import SourceFunction
 
 T = TypeVar("T")
 

@@ -1,5 +1,5 @@
 """`TimeDomain` under PyFlink's path."""
 
-from headwater.operators.time_domain import TimeDomain
+from headwater.operators.functions.time_domain import TimeDomain
 
 __all__ = ["TimeDomain"]

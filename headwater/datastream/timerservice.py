@@ -1,5 +1,5 @@
 """`TimerService` under PyFlink's path."""
 
-from headwater.operators.timer_service import TimerService
+from headwater.operators.functions.timer_service import TimerService
 
 __all__ = ["TimerService"]

@@ -1,7 +1,7 @@
 """Windows, assigners, triggers and evictors, under PyFlink's path. Evictors and DeltaTrigger are not in PyFlink."""
 
-from headwater.operators.window_count_assigners import CountSlidingWindowAssigner, CountTumblingWindowAssigner
-from headwater.operators.window_triggers import (
+from headwater.operators.window.count_assigners import CountSlidingWindowAssigner, CountTumblingWindowAssigner
+from headwater.operators.window.triggers import (
     ContinuousEventTimeTrigger,
     ContinuousProcessingTimeTrigger,
     CountTrigger,

@@ -16,9 +16,8 @@ from headwater.common.time import DurationLike, to_millis
 from headwater.common.typeinfo import TypeInformation, Types
 from headwater.datastream.function_check import check_no_generator, checked_function
 from headwater.datastream.no_effect import warn_no_effect
-from headwater.operators.functions import AggregateFunction, Function, ReduceFunction
-from headwater.operators.window_choice import make_window_operator, uses_processing_time
-from headwater.operators.window_functions import (
+from headwater.operators.functions.plain import AggregateFunction, Function, ReduceFunction
+from headwater.operators.functions.window import (
     AllWindowFunction,
     PlainAllWindowFunction,
     PlainProcessAllWindowFunction,
@@ -28,7 +27,8 @@ from headwater.operators.window_functions import (
     ProcessWindowFunction,
     WindowFunction,
 )
-from headwater.operators.window_settings import Aggregated, Buffered, Contents, Reduced, WindowSettings
+from headwater.operators.window.choice import make_window_operator, uses_processing_time
+from headwater.operators.window.settings import Aggregated, Buffered, Contents, Reduced, WindowSettings
 from headwater.time.assigners import WindowAssigner
 from headwater.time.evictors import Evictor
 from headwater.time.triggers import Trigger

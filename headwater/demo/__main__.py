@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from rich.console import Console
 
 from headwater.common.errors import HeadwaterError
-from headwater.common.java import require_java
+from headwater.common.machine.java import require_java
 from headwater.demo.run import DemoSettings, run
 
 

@@ -25,7 +25,7 @@ from headwater.demo.card_watch import BOOKS, CardWatch, parse_book
 from headwater.demo.payments import Payment, end_of_day_ms, payment
 from headwater.demo.proof import Verdict, judge
 from headwater.demo.view import View, make_view
-from headwater.runtime.slot.launcher import local_host
+from headwater.runtime.slot.starter import local_host
 
 _POLL_S = 0.2
 _CANCEL_S = 30

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from headwater.common.errors import TypeMismatchError, short_repr
-from headwater.common.type_checker import compile_checker
+from headwater.common.type_system.checker import compile_checker
 from headwater.common.typeinfo import TypeInformation
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from headwater.common.errors import TypeMismatchError, short_repr
 from headwater.common.types import Row
-from headwater.operators.functions import ReduceFunction
+from headwater.operators.functions.plain import ReduceFunction
 from headwater.operators.reduce import KeyedReduceOperator
 
 

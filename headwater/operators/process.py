@@ -7,10 +7,10 @@ from typing import Any
 from headwater.common.errors import InvalidKeyError
 from headwater.common.ids import MAX_WATERMARK, MIN_WATERMARK
 from headwater.operators.base import OperatorContext, Output
-from headwater.operators.functions import KeyedProcessFunction, ProcessFunction
+from headwater.operators.functions.plain import KeyedProcessFunction, ProcessFunction
+from headwater.operators.functions.time_domain import TimeDomain
+from headwater.operators.functions.timer_service import KeyedTimerService, TimerService, UnkeyedTimerService
 from headwater.operators.side_outputs import emit_results
-from headwater.operators.time_domain import TimeDomain
-from headwater.operators.timer_service import KeyedTimerService, TimerService, UnkeyedTimerService
 from headwater.operators.user_function import KeyedOperator, UserFunctionOperator, method_of
 from headwater.state.keyed_backend import KeyedStateBackend
 from headwater.state.timers import TimerQueue

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from headwater.common.errors import TypeMismatchError
-from headwater.common.type_checker import compile_batch_checker
-from headwater.common.type_information import TypeInformation
+from headwater.common.type_system.checker import compile_batch_checker
+from headwater.common.type_system.information import TypeInformation
 from headwater.operators.base import Operator, OperatorContext, Output
 
 

@@ -9,8 +9,8 @@ from typing import Any
 
 from headwater.common.errors import InvalidKeyError, PlanError, StateMigrationError, UserCodeError, short_repr
 from headwater.operators.base import Operator, OperatorContext, Output
-from headwater.operators.functions import CheckpointedFunction, Function
-from headwater.operators.runtime_context import RuntimeContext
+from headwater.operators.functions.plain import CheckpointedFunction, Function
+from headwater.operators.functions.runtime_context import RuntimeContext
 from headwater.state.keyed_backend import NO_KEY
 
 _log = logging.getLogger(__name__)

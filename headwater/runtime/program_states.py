@@ -8,16 +8,16 @@ from __future__ import annotations
 import contextlib
 from typing import Any
 
-from headwater.checkpoint.compatibility import AskedState, ProgramFacts, ProgramOperator
+from headwater.checkpoint.savepoint.compatibility import AskedState, ProgramFacts, ProgramOperator
 from headwater.graph.plan import JobPlan, OperatorSpec
 from headwater.operators.base import OperatorContext
-from headwater.operators.window_base import WindowOperatorBase
+from headwater.operators.window.base import WindowOperatorBase
 from headwater.state.api import BroadcastState, ListState, ReadOnlyBroadcastState, State
 from headwater.state.descriptors import ListStateDescriptor, MapStateDescriptor, StateDescriptor
-from headwater.state.heap_backend import HeapKeyedStateBackend
-from headwater.state.layout import StateLayout
+from headwater.state.heap.backend import HeapKeyedStateBackend
 from headwater.state.operator_backend import OperatorStateBackend
 from headwater.state.panes import ElementPanes, FoldedPanes
+from headwater.state.snapshot.layout import StateLayout
 
 
 def program_facts(plan: JobPlan) -> ProgramFacts:

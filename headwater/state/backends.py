@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from headwater.common.errors import ConfigurationError
-from headwater.state.heap_backend import HeapKeyedStateBackend
+from headwater.state.heap.backend import HeapKeyedStateBackend
 from headwater.state.keyed_backend import KeyedStateBackend
 
 HEAP: Final = "heap"
@@ -33,6 +33,6 @@ def make_keyed_backend(
     if backend_kind(kind) == HEAP:
         return HeapKeyedStateBackend(uid, max_parallelism, key_groups)
     # Only who asks for it loads RocksDB.
-    from headwater.state.rocksdb_backend import RocksDBKeyedStateBackend
+    from headwater.state.rocksdb.backend import RocksDBKeyedStateBackend
 
     return RocksDBKeyedStateBackend(uid, max_parallelism, key_groups, options)

@@ -11,9 +11,9 @@ from typing import Any, ClassVar, Self
 
 from headwater.common.callables import unfit
 from headwater.common.errors import StateError, TypeMismatchError
-from headwater.common.type_information import TypeInformation
+from headwater.common.type_system.information import TypeInformation
 from headwater.common.typeinfo import Types
-from headwater.state.ttl_config import StateTtlConfig
+from headwater.state.ttl.config import StateTtlConfig
 
 _AGGREGATE_METHODS = ("create_accumulator", "add", "get_result", "merge")
 

@@ -28,7 +28,7 @@ from headwater.state.descriptors import (
     ValueStateDescriptor,
 )
 from headwater.state.panes import ElementPanes, FoldedPanes
-from headwater.state.section import EVENT_TIMERS, PROCESSING_TIMERS, Section
+from headwater.state.snapshot.section import EVENT_TIMERS, PROCESSING_TIMERS, Section
 from headwater.state.timers import TimerQueue
 
 

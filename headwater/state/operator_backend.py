@@ -6,16 +6,16 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple, cast
 
 from headwater.common.errors import StateError, TypeMismatchError
-from headwater.state import payload as codec
 from headwater.state.api import BroadcastState, ListState, ReadOnlyBroadcastState
 from headwater.state.descriptors import ListStateDescriptor, MapStateDescriptor, StateDescriptor
-from headwater.state.heap_broadcast import HeapBroadcastState, ReadOnlyHeapBroadcastState
-from headwater.state.heap_conversion import convert_store
-from headwater.state.heap_list import HeapListState
-from headwater.state.heap_store import ABSENT
-from headwater.state.layout import StateLayout
-from headwater.state.section import BROADCAST, NO_KEY_GROUP, OPERATOR, Section
-from headwater.state.stored_form import StoredForm
+from headwater.state.evolution.stored_form import StoredForm
+from headwater.state.heap.broadcast import HeapBroadcastState, ReadOnlyHeapBroadcastState
+from headwater.state.heap.conversion import convert_store
+from headwater.state.heap.list import HeapListState
+from headwater.state.heap.store import ABSENT
+from headwater.state.snapshot import payload as codec
+from headwater.state.snapshot.layout import StateLayout
+from headwater.state.snapshot.section import BROADCAST, NO_KEY_GROUP, OPERATOR, Section
 from headwater.state.type_check import StateTypeCheck
 
 _LAYOUTS = {OPERATOR: StateLayout("list", False, False), BROADCAST: StateLayout("map", False, False)}

@@ -9,17 +9,17 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar, cast
 
 from headwater.common.errors import StateError
-from headwater.state import payload as codec
 from headwater.state.api import State
 from headwater.state.descriptors import AggregatingStateDescriptor, ReducingStateDescriptor, StateDescriptor
+from headwater.state.evolution.migration import Convert, refuse_changed_keys
+from headwater.state.evolution.stored_form import StoredForm
 from headwater.state.folding import FoldingAggregatingState, FoldingReducingState
-from headwater.state.heap_store import ABSENT, KeyScope
+from headwater.state.heap.store import ABSENT, KeyScope
 from headwater.state.keyed_backend import KeyedStateBackend
-from headwater.state.layout import StateLayout
-from headwater.state.migration import Convert, refuse_changed_keys
-from headwater.state.section import EVENT_TIMERS, KEYED, PROCESSING_TIMERS, Section
-from headwater.state.stored_form import StoredForm
-from headwater.state.ttl import TtlPolicy, TtlState, expiring
+from headwater.state.snapshot import payload as codec
+from headwater.state.snapshot.layout import StateLayout
+from headwater.state.snapshot.section import EVENT_TIMERS, KEYED, PROCESSING_TIMERS, Section
+from headwater.state.ttl.expiring import TtlPolicy, TtlState, expiring
 from headwater.state.type_check import StateTypeCheck, WrittenStore
 
 

@@ -11,9 +11,9 @@ from heapq import heapify, heappop, heappush
 from typing import Any
 
 from headwater.common.errors import StateError
-from headwater.state import payload as codec
-from headwater.state.key_groups import MAX_PARALLELISM_LIMIT, key_group
-from headwater.state.section import Section
+from headwater.state.keys.key_groups import MAX_PARALLELISM_LIMIT, key_group
+from headwater.state.snapshot import payload as codec
+from headwater.state.snapshot.section import Section
 
 Timer = tuple[int, Any, Any]
 """(timestamp, key, namespace)"""

@@ -12,11 +12,11 @@ from itertools import islice
 from typing import Any, Final, Protocol, cast
 
 from headwater.common.errors import TypeMismatchError, short_repr
-from headwater.common.type_checker import compile_checker
-from headwater.common.type_columns import UnusualColumn, compile_column
-from headwater.common.type_information import ListTypeInfo, MapTypeInfo, TypeInformation
-from headwater.state.declared_types import type_form
+from headwater.common.type_system.checker import compile_checker
+from headwater.common.type_system.columns import UnusualColumn, compile_column
+from headwater.common.type_system.information import ListTypeInfo, MapTypeInfo, TypeInformation
 from headwater.state.descriptors import ListStateDescriptor, MapStateDescriptor, StateDescriptor
+from headwater.state.evolution.declared_types import type_form
 
 _VALUES_AT_ONCE: Final = 4096
 """Enough for the speed of columns, and few enough to stay in the processor's cache."""

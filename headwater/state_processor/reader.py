@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from headwater.checkpoint.savepoint import Where
+from headwater.checkpoint.savepoint.savepoint import Where
 from headwater.common.errors import StateError
-from headwater.state.section import BROADCAST, KEYED, OPERATOR
+from headwater.state.snapshot.section import BROADCAST, KEYED, OPERATOR
 from headwater.state_processor.rows import (
     BroadcastRows,
     KeyedRows,

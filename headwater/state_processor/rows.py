@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 
-from headwater.checkpoint.savepoint import Where
+from headwater.checkpoint.savepoint.savepoint import Where
 from headwater.state_processor.stored import StoredState
 from headwater.state_processor.windows import StoredWindows
 

@@ -7,13 +7,13 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from headwater.checkpoint.manifest import PartitionRecord
-from headwater.checkpoint.native_reader import StoredDatabase, snapshot_sections
-from headwater.checkpoint.savepoint import Savepoint, Where, open_savepoint
+from headwater.checkpoint.savepoint.savepoint import Savepoint, Where, open_savepoint
+from headwater.checkpoint.snapshot.native_reader import StoredDatabase, snapshot_sections
 from headwater.common.errors import StateError
-from headwater.state import payload
 from headwater.state.operator_backend import OperatorStateBackend
-from headwater.state.section import BROADCAST, EVENT_TIMERS, KEYED, OPERATOR, PROCESSING_TIMERS, Section
-from headwater.state.stored_state import StoredKeyedState
+from headwater.state.snapshot import payload
+from headwater.state.snapshot.section import BROADCAST, EVENT_TIMERS, KEYED, OPERATOR, PROCESSING_TIMERS, Section
+from headwater.state.snapshot.stored_state import StoredKeyedState
 
 Place = tuple[int, int]
 """(stage, partition)"""

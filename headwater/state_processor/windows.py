@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
 from headwater.common.errors import StateError
-from headwater.operators.window_base import CONTENTS, PANES, SESSIONS, SLICES
-from headwater.operators.window_operator import MERGING_WINDOWS
+from headwater.operators.window.base import CONTENTS, PANES, SESSIONS, SLICES
+from headwater.operators.window.operator import MERGING_WINDOWS
 from headwater.state_processor.stored import StoredState
 from headwater.time.windows import TimeWindow, window_of
 

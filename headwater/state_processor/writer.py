@@ -12,14 +12,22 @@ import msgspec
 
 from headwater.checkpoint.manifest import Manifest, PartitionRecord
 from headwater.checkpoint.paths import CheckpointLayout
-from headwater.checkpoint.savepoint import SavepointInfo, Where, new_savepoint
-from headwater.checkpoint.snapshot_file import write_snapshot
+from headwater.checkpoint.savepoint.savepoint import SavepointInfo, Where, new_savepoint
+from headwater.checkpoint.snapshot.file import write_snapshot
 from headwater.common.errors import StateError, TypeMismatchError
 from headwater.state.descriptors import ListStateDescriptor, MapStateDescriptor, StateDescriptor, ValueStateDescriptor
-from headwater.state.key_groups import MAX_PARALLELISM_LIMIT, partition_of_key_group
+from headwater.state.keys.key_groups import MAX_PARALLELISM_LIMIT, partition_of_key_group
 from headwater.state.operator_backend import OperatorStateBackend
-from headwater.state.section import BROADCAST, EVENT_TIMERS, KEYED, NO_KEY_GROUP, OPERATOR, PROCESSING_TIMERS, Section
-from headwater.state.stored_state import StoredKeyedState
+from headwater.state.snapshot.section import (
+    BROADCAST,
+    EVENT_TIMERS,
+    KEYED,
+    NO_KEY_GROUP,
+    OPERATOR,
+    PROCESSING_TIMERS,
+    Section,
+)
+from headwater.state.snapshot.stored_state import StoredKeyedState
 from headwater.state_processor.frames import elements, entries, keyed_rows, timer_rows, window_rows
 from headwater.state_processor.stored import Place, StoredState
 from headwater.state_processor.windows import StoredWindows

@@ -17,10 +17,10 @@ from typing import Any
 from headwater.common.connector import Sink
 from headwater.common.errors import PlanError, short_repr
 from headwater.common.watermark_strategy import WatermarkStrategy
-from headwater.operators import functions
 from headwater.operators.base import Operator
 from headwater.operators.filter import FilterOperator, KeyedFilterOperator
 from headwater.operators.flat_map import FlatMapOperator, KeyedFlatMapOperator
+from headwater.operators.functions import plain as functions
 from headwater.operators.map import KeyedMapOperator, MapOperator
 from headwater.operators.process import KeyedProcessOperator, ProcessOperator
 from headwater.operators.reduce import KeyedReduceOperator

@@ -13,10 +13,10 @@ from headwater.common.output_tag import OutputTag
 from headwater.operators.base import Operator, OperatorContext
 from headwater.operators.type_check import check_state_types
 from headwater.operators.user_function import KeyedOperator
-from headwater.state.heap_backend import HeapKeyedStateBackend
-from headwater.state.key_groups import key_group, key_group_range
+from headwater.state.heap.backend import HeapKeyedStateBackend
+from headwater.state.keys.key_groups import key_group, key_group_range
 from headwater.state.operator_backend import OperatorStateBackend
-from headwater.state.section import Section
+from headwater.state.snapshot.section import Section
 from headwater.testing.clock import ManualClock
 from headwater.testing.recorded_output import EmittedIdle, EmittedWatermark, Record, RecordedOutput, Step
 

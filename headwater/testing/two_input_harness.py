@@ -13,12 +13,13 @@ from typing import Any
 
 from headwater.common.errors import PlanError, short_repr
 from headwater.common.ids import MIN_WATERMARK
-from headwater.operators import functions_broadcast, functions_co
 from headwater.operators.base import Operator
-from headwater.operators.broadcast import BroadcastProcessOperator, KeyedBroadcastProcessOperator
-from headwater.operators.co_flat_map import CoFlatMapOperator, KeyedCoFlatMapOperator
-from headwater.operators.co_map import CoMapOperator, KeyedCoMapOperator
-from headwater.operators.co_process import CoProcessOperator, KeyedCoProcessOperator
+from headwater.operators.connected.broadcast import BroadcastProcessOperator, KeyedBroadcastProcessOperator
+from headwater.operators.connected.flat_map import CoFlatMapOperator, KeyedCoFlatMapOperator
+from headwater.operators.connected.map import CoMapOperator, KeyedCoMapOperator
+from headwater.operators.connected.process import CoProcessOperator, KeyedCoProcessOperator
+from headwater.operators.functions import broadcast as functions_broadcast
+from headwater.operators.functions import connected as functions_co
 from headwater.state.descriptors import MapStateDescriptor
 from headwater.testing.operator_harness import OperatorHarness
 

@@ -1,6 +1,6 @@
 """Window assigners: to which windows an element belongs. Names as in `pyflink.datastream.window`.
 
-Count windows are in `operators/window_count_assigners.py`, because they need state, which is a layer above.
+Count windows are in `operators/window/count_assigners.py`, because they need state, which is a layer above.
 """
 
 from __future__ import annotations

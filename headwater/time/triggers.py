@@ -1,6 +1,6 @@
 """Triggers: when a window is evaluated. Names as in `pyflink.datastream.window`.
 
-The ones that need no state of their own are here; those that count or remember are in `operators/window_triggers.py`,
+The ones that need no state of their own are here; those that count or remember are in `operators/window/triggers.py`,
 because state is a layer above.
 """
 

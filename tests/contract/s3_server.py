@@ -14,7 +14,7 @@ import boto3
 from moto.s3.responses import S3Response
 from moto.server import ThreadedMotoServer
 
-from headwater.checkpoint.storage import StorageSpec
+from headwater.checkpoint.storage.base import StorageSpec
 
 BUCKET = "checkpoints"
 

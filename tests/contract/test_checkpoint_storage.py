@@ -17,13 +17,13 @@ import pytest
 from headwater.checkpoint.finished_splits import FinishedSplits
 from headwater.checkpoint.manifest import Manifest, PartitionRecord, SourceRecord
 from headwater.checkpoint.paths import CheckpointLayout
-from headwater.checkpoint.retries import RetryPolicy
-from headwater.checkpoint.snapshot_file import read_header, read_sections, write_snapshot
-from headwater.checkpoint.storage import CheckpointStorage, StorageSpec, open_storage
-from headwater.checkpoint.storage_fsspec import READ_AHEAD_BYTES, FsspecStorage
+from headwater.checkpoint.snapshot.file import read_header, read_sections, write_snapshot
+from headwater.checkpoint.storage.base import CheckpointStorage, StorageSpec, open_storage
+from headwater.checkpoint.storage.fsspec import READ_AHEAD_BYTES, FsspecStorage
+from headwater.checkpoint.storage.retries import RetryPolicy
 from headwater.checkpoint.store import ManifestStore
 from headwater.common.errors import CheckpointError, FencedError, StorageError
-from headwater.state.section import Section
+from headwater.state.snapshot.section import Section
 from tests.contract.s3_server import S3Server, s3_server
 
 

@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 from headwater.checkpoint.paths import CheckpointLayout
-from headwater.checkpoint.savepoint import open_savepoint, write_savepoint
-from headwater.checkpoint.storage import StorageSpec
+from headwater.checkpoint.savepoint.savepoint import open_savepoint, write_savepoint
+from headwater.checkpoint.storage.base import StorageSpec
 from headwater.checkpoint.store import ManifestStore
 from headwater.cli.main import main
 from headwater.common.errors import CheckpointError
-from headwater.runtime.job.client import LocalJobClient
 from headwater.runtime.job.coordinator import StoppedWithSavepoint
+from headwater.runtime.job.handle import LocalJobClient
 from tests.contract.s3_server import BUCKET, S3Server, s3_server
 from tests.unit.runtime.test_coordinator import Job
 

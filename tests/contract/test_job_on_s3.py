@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from headwater.checkpoint import storage_fsspec
 from headwater.checkpoint.paths import CheckpointLayout
-from headwater.checkpoint.retries import RetryPolicy
-from headwater.checkpoint.storage_fsspec import FsspecStorage
-from headwater.runtime.engine import EpochAttemptError, EpochHeader
+from headwater.checkpoint.storage import fsspec as storage_fsspec
+from headwater.checkpoint.storage.fsspec import FsspecStorage
+from headwater.checkpoint.storage.retries import RetryPolicy
+from headwater.runtime.epoch.engine import EpochAttemptError, EpochHeader
 from tests.contract.s3_server import S3Server, s3_server
 from tests.unit.runtime.test_coordinator import Job, expected
 

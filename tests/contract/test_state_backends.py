@@ -25,11 +25,11 @@ from headwater.state.descriptors import (
     ReducingStateDescriptor,
     ValueStateDescriptor,
 )
-from headwater.state.key_groups import key_group
 from headwater.state.keyed_backend import KeyedStateBackend
-from headwater.state.rocksdb_backend import RocksDBKeyedStateBackend
-from headwater.state.rocksdb_options import RocksDBOptions
-from headwater.state.section import Section
+from headwater.state.keys.key_groups import key_group
+from headwater.state.rocksdb.backend import RocksDBKeyedStateBackend
+from headwater.state.rocksdb.options import RocksDBOptions
+from headwater.state.snapshot.section import Section
 
 MAX_PARALLELISM = 16
 

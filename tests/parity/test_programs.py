@@ -18,8 +18,8 @@ from typing import Any
 import pytest
 
 from headwater.cli.run import run_program
+from headwater.common.config.session_defaults import set_session_defaults
 from headwater.common.configuration import Configuration
-from headwater.common.session_defaults import set_session_defaults
 from headwater.compat import pyflink_imports
 
 HERE = Path(__file__).parent

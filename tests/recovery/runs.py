@@ -18,7 +18,7 @@ import psutil
 from headwater.checkpoint.manifest import Manifest
 from headwater.checkpoint.paths import CheckpointLayout
 from headwater.checkpoint.store import ManifestStore
-from headwater.common.processes import is_named
+from headwater.common.machine.processes import is_named
 from headwater.runtime import fault
 from headwater.runtime.slot.process import PROCESS_NAME
 from tests.recovery import sabotage

@@ -33,7 +33,7 @@ def commit_before_manifest() -> None:
 
 def skip_rollback() -> None:
     """A slot keeps what a failed attempt changed. Shows when a worker dies in the middle of an epoch."""
-    from headwater.state.heap_backend import HeapKeyedStateBackend
+    from headwater.state.heap.backend import HeapKeyedStateBackend
 
     HeapKeyedStateBackend.rollback_epoch = HeapKeyedStateBackend.commit_epoch  # type: ignore[method-assign]
 

@@ -17,8 +17,8 @@ from pathlib import Path
 import pytest
 
 from headwater.cli.run import run_program
+from headwater.common.config.session_defaults import set_session_defaults
 from headwater.common.configuration import Configuration
-from headwater.common.session_defaults import set_session_defaults
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = sorted(path.stem for path in (ROOT / "examples").glob("*.py"))

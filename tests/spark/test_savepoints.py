@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from headwater.checkpoint.history import retained_checkpoints
+from headwater.checkpoint.savepoint.history import retained_checkpoints
 from headwater.common import JobClient, JobStatus, WatermarkStrategy
 from headwater.common.errors import CheckpointError, ConfigurationError, HeadwaterError
 from headwater.common.watermark_strategy import TimestampAssigner

@@ -7,8 +7,8 @@ import os
 from dataclasses import dataclass
 from typing import Any, Final
 
-from headwater.checkpoint.durable_file import sync_directory
 from headwater.checkpoint.paths import validate_name
+from headwater.checkpoint.storage.durable_file import sync_directory
 from headwater.common.connector import Committer
 from headwater.common.errors import CheckpointError
 

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from shutil import copyfileobj
 from typing import Any, Final
 
-from headwater.checkpoint.durable_file import sync_directory
+from headwater.checkpoint.storage.durable_file import sync_directory
 from headwater.common.errors import CheckpointError, ConfigurationError
-from headwater.common.local_disk import room_for
+from headwater.common.machine.local_disk import room_for
 from headwater.datastream.connectors.file_committer import MAKE_ROOM, FileCommittable, FileCommitter, make_visible
 from headwater.datastream.no_effect import warn_no_effect
 

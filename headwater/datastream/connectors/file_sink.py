@@ -16,11 +16,11 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, BinaryIO, TypeVar
 
-from headwater.checkpoint.durable_file import sync_directory
 from headwater.checkpoint.paths import validate_name
+from headwater.checkpoint.storage.durable_file import sync_directory
 from headwater.common.connector import Committer, Sink, SinkWriter, WriterContext
 from headwater.common.errors import ConfigurationError
-from headwater.common.local_disk import room_for
+from headwater.common.machine.local_disk import room_for
 from headwater.common.serialization import Encoder
 from headwater.datastream.connectors.bucket_assigner import BucketAssigner
 from headwater.datastream.connectors.bulk_writers import BulkWriter, BulkWriterFactory, EncodedWriter

@@ -11,7 +11,7 @@ from typing import Any
 
 from headwater.common.connector import Committer, Sink, SinkWriter, WriterContext
 from headwater.common.string_form import string_form_for
-from headwater.common.type_information import TypeInformation
+from headwater.common.type_system.information import TypeInformation
 
 __all__ = ["PrintSink"]
 

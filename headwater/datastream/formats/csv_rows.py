@@ -10,7 +10,7 @@ from typing import Any
 
 from headwater.common.errors import ConfigurationError, SerializationError, short_repr
 from headwater.common.serialization import DeserializationSchema, SerializationSchema
-from headwater.common.type_information import RowTypeInfo, TypeInformation
+from headwater.common.type_system.information import RowTypeInfo, TypeInformation
 from headwater.common.types import Row
 from headwater.datastream.formats.csv_schema import CsvColumn, CsvDialect, one_character
 from headwater.datastream.formats.text_fields import from_text, to_text

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from headwater.common.errors import ConfigurationError
-from headwater.common.type_information import BasicTypeInfo, ListTypeInfo, TypeInformation
+from headwater.common.type_system.information import BasicTypeInfo, ListTypeInfo, TypeInformation
 from headwater.common.typeinfo import Types
 from headwater.datastream.formats.text_fields import NUMBERS, is_text_type
 

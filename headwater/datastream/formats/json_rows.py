@@ -10,7 +10,7 @@ import msgspec
 
 from headwater.common.errors import ConfigurationError, SerializationError, short_repr
 from headwater.common.serialization import DeserializationSchema, SerializationSchema
-from headwater.common.type_information import BasicType, BasicTypeInfo, MapTypeInfo, RowTypeInfo, TypeInformation
+from headwater.common.type_system.information import BasicType, BasicTypeInfo, MapTypeInfo, RowTypeInfo, TypeInformation
 from headwater.common.types import Row
 from headwater.datastream.formats.json_schema import type_of_json_schema
 from headwater.datastream.formats.text_fields import ARRAYS, from_text, is_text_type

@@ -7,7 +7,7 @@ from typing import Any, Final
 import msgspec
 
 from headwater.common.errors import ConfigurationError
-from headwater.common.type_information import ObjectArrayTypeInfo, RowTypeInfo, TypeInformation
+from headwater.common.type_system.information import ObjectArrayTypeInfo, RowTypeInfo, TypeInformation
 from headwater.common.typeinfo import Types
 
 _FORMATS: Final = {"date": Types.SQL_DATE, "time": Types.SQL_TIME, "date-time": Types.SQL_TIMESTAMP}

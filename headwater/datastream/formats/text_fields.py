@@ -8,7 +8,7 @@ from decimal import Decimal, InvalidOperation
 from typing import Any, Final
 
 from headwater.common.errors import ConfigurationError
-from headwater.common.type_information import (
+from headwater.common.type_system.information import (
     BasicArrayTypeInfo,
     BasicType,
     BasicTypeInfo,

@@ -7,7 +7,7 @@ from typing import Any
 
 from headwater.common.errors import HeadwaterError
 from headwater.runtime.slot.protocol import SlotAck, SlotAddress, SnapshotPart
-from headwater.runtime.stage_runner import EpochOutcome
+from headwater.runtime.stage.runner import EpochOutcome
 
 
 @dataclass

@@ -18,13 +18,13 @@ import msgspec
 
 from headwater.checkpoint.manifest import Manifest
 from headwater.checkpoint.paths import TEMPORARY_SUFFIX
-from headwater.checkpoint.savepoint import write_savepoint
-from headwater.checkpoint.schedule import CheckpointSchedule
-from headwater.checkpoint.snapshot_file import SnapshotRef
+from headwater.checkpoint.savepoint.savepoint import write_savepoint
+from headwater.checkpoint.snapshot.file import SnapshotRef
 from headwater.checkpoint.store import ManifestStore
 from headwater.common.errors import CheckpointError, FencedError
 from headwater.runtime import fault
 from headwater.runtime.background import THREADS, Background
+from headwater.runtime.epoch.checkpoint_schedule import CheckpointSchedule
 from headwater.runtime.job.checkpoint_failures import Place as Place
 from headwater.runtime.job.checkpoint_failures import StageOperators, not_in_time, part_failed
 from headwater.runtime.job.checkpoint_stats import CheckpointStats, PartStats

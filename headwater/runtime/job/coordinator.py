@@ -17,18 +17,18 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from typing import Any
 
-from headwater.checkpoint.epoch_sizing import EpochSizer
 from headwater.checkpoint.manifest import Manifest, PartitionRecord
-from headwater.checkpoint.rescale import PartitionRestore
-from headwater.checkpoint.restart_policy import RestartPolicy
-from headwater.checkpoint.savepoint import check_target
-from headwater.checkpoint.schedule import CheckpointSchedule, CheckpointSettings
+from headwater.checkpoint.restore.rescale import PartitionRestore
+from headwater.checkpoint.savepoint.savepoint import check_target
 from headwater.checkpoint.store import ManifestStore
 from headwater.common.errors import CheckpointError, FencedError, HeadwaterError, JobFailedError
 from headwater.common.ids import MAX_WATERMARK, MIN_WATERMARK
 from headwater.graph.plan import JobPlan
 from headwater.runtime.background import THREADS, Background
-from headwater.runtime.engine import Engine, EpochAttemptError, EpochHeader
+from headwater.runtime.epoch.checkpoint_schedule import CheckpointSchedule, CheckpointSettings
+from headwater.runtime.epoch.engine import Engine, EpochAttemptError, EpochHeader
+from headwater.runtime.epoch.restart_policy import RestartPolicy
+from headwater.runtime.epoch.sizing import EpochSizer
 from headwater.runtime.job.acks import SourceAck, SplitAck, StageAck
 from headwater.runtime.job.checkpoints import CheckpointFailuresError, Checkpoints, Cut, Place
 from headwater.runtime.job.committers import SinkCommitters
@@ -37,7 +37,7 @@ from headwater.runtime.job.progress import JobProgress
 from headwater.runtime.job.requests import Request, RescaleRequest, SavepointRequest
 from headwater.runtime.job.source_progress import DataFrameProgress, SplitSourceProgress, group_by_source
 from headwater.runtime.slot.protocol import Attempt, Base, SlotAddress
-from headwater.runtime.source_task import SourceTask
+from headwater.runtime.stage.source_task import SourceTask
 
 log = logging.getLogger(__name__)
 

@@ -15,11 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 import cloudpickle
 
-from headwater.checkpoint.claimed_savepoint import ClaimedSavepoint
-from headwater.checkpoint.epoch_sizing import EpochSizer
-from headwater.checkpoint.protocol import AlreadyFinished, Resume
-from headwater.checkpoint.restart_policy import restart_policy
-from headwater.checkpoint.schedule import CheckpointSettings
+from headwater.checkpoint.savepoint.claimed import ClaimedSavepoint
+from headwater.checkpoint.start.decision import AlreadyFinished, Resume
 from headwater.common.config_options import (
     CHECKPOINT_RETENTION,
     CHECKPOINTING_INTERVAL,
@@ -50,19 +47,22 @@ from headwater.common.job_execution_result import JobExecutionResult
 from headwater.common.job_id import JobID
 from headwater.common.job_status import JobStatus
 from headwater.graph.plan import JobPlan
-from headwater.runtime.engine import Engine
-from headwater.runtime.job.client import LocalJobClient
+from headwater.runtime.epoch.checkpoint_schedule import CheckpointSettings
+from headwater.runtime.epoch.engine import Engine
+from headwater.runtime.epoch.restart_policy import restart_policy
+from headwater.runtime.epoch.sizing import EpochSizer
 from headwater.runtime.job.control import ControlServer, open_control
 from headwater.runtime.job.coordinator import Coordinator, JobCancelledError, RescaleAsked, StoppedWithSavepoint
+from headwater.runtime.job.handle import LocalJobClient
 from headwater.runtime.job.loop import run_epochs
 from headwater.runtime.job.progress import JobProgress
 from headwater.runtime.job.requests import Request
 from headwater.runtime.job.requirements import check_requirements
 from headwater.runtime.job.start import JobStart, prepare_start
 from headwater.runtime.main_module import capture_main
-from headwater.runtime.slot.client import shut_down
 from headwater.runtime.slot.directories import socket_directory
-from headwater.runtime.slot.launcher import SlotLaunch, slots_on_this_host
+from headwater.runtime.slot.relay import shut_down
+from headwater.runtime.slot.starter import SlotLaunch, slots_on_this_host
 
 if TYPE_CHECKING:
     from headwater.runtime.spark.session import SparkSettings

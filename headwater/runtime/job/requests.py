@@ -5,7 +5,7 @@ from __future__ import annotations
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 
-from headwater.checkpoint.savepoint import Where
+from headwater.checkpoint.savepoint.savepoint import Where
 from headwater.graph.plan import JobPlan
 
 

@@ -17,7 +17,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from headwater.common.errors import HeadwaterError
-from headwater.common.processes import alive
+from headwater.common.machine.processes import alive
 
 _LONGEST_SOCKET_PATH = 100
 """The kernel takes 107 bytes."""

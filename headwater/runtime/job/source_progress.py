@@ -15,7 +15,7 @@ from headwater.common.errors import ConfigurationError, HeadwaterError, UserCode
 from headwater.common.ids import MIN_WATERMARK
 from headwater.graph.plan import SourceSpec
 from headwater.runtime.job.acks import SplitAck
-from headwater.runtime.source_task import SourceTask, SplitAssignment
+from headwater.runtime.stage.source_task import SourceTask, SplitAssignment
 
 BURST_MS = 2_000
 """A rate-limited source that fell behind may catch up on at most this much."""

@@ -6,12 +6,12 @@ import uuid
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from headwater.checkpoint.claimed_savepoint import finish_deletion
-from headwater.checkpoint.directory_lock import DirectoryLock
-from headwater.checkpoint.fork import Fork
-from headwater.checkpoint.job_identity import job_id_of
 from headwater.checkpoint.paths import CheckpointLayout
-from headwater.checkpoint.protocol import (
+from headwater.checkpoint.restore.rescale import OperatorShape, PartitionRestore, plan_restore
+from headwater.checkpoint.savepoint.claimed import finish_deletion
+from headwater.checkpoint.savepoint.savepoint import Savepoint, open_savepoint
+from headwater.checkpoint.start.copied_checkpoint import Fork
+from headwater.checkpoint.start.decision import (
     ClaimMode,
     GivenSavepoint,
     Refuse,
@@ -21,11 +21,11 @@ from headwater.checkpoint.protocol import (
     StartDecision,
     decide_start,
 )
-from headwater.checkpoint.rescale import OperatorShape, PartitionRestore, plan_restore
-from headwater.checkpoint.savepoint import Savepoint, open_savepoint
-from headwater.checkpoint.storage import StorageSpec, is_remote
+from headwater.checkpoint.start.directory_lock import DirectoryLock
+from headwater.checkpoint.start.job_identity import job_id_of
+from headwater.checkpoint.storage.base import StorageSpec, is_remote
 from headwater.checkpoint.store import ManifestStore
-from headwater.common.config_option import ConfigOption
+from headwater.common.config.option import ConfigOption
 from headwater.common.config_options import (
     CHECKPOINT_DIRECTORY,
     CHECKPOINTING_ENABLED,

@@ -20,7 +20,7 @@ import sys
 import traceback
 from dataclasses import dataclass
 
-from headwater.common.processes import open_pidfd
+from headwater.common.machine.processes import open_pidfd
 from headwater.runtime.slot.process import SlotConfig, run_slot
 
 IDLE_SECONDS = 60
@@ -29,8 +29,8 @@ IDLE_SECONDS = 60
 USUAL_MODULES = (
     "headwater.datastream",
     "headwater.operators.process",
-    "headwater.state.heap_backend",
-    "headwater.state.rocksdb_backend",
+    "headwater.state.heap.backend",
+    "headwater.state.rocksdb.backend",
 )
 """What most slots need of headwater beside what a slot itself is made of."""
 

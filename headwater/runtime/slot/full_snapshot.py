@@ -10,7 +10,7 @@ import select
 import signal
 from collections.abc import Callable, Sequence
 
-from headwater.checkpoint.snapshot_file import SnapshotRef
+from headwater.checkpoint.snapshot.file import SnapshotRef
 from headwater.common.errors import CheckpointError
 
 log = logging.getLogger(__name__)

@@ -14,18 +14,18 @@ from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from pathlib import Path
 
-from headwater.checkpoint.native_reader import StoredDatabase
-from headwater.checkpoint.native_snapshot import NativeDatabase, NativeSnapshot, UploadedFiles
 from headwater.checkpoint.paths import CheckpointLayout
-from headwater.checkpoint.snapshot_file import SnapshotRef
-from headwater.checkpoint.storage import Location
+from headwater.checkpoint.snapshot.file import SnapshotRef
+from headwater.checkpoint.snapshot.native import NativeDatabase, NativeSnapshot, UploadedFiles
+from headwater.checkpoint.snapshot.native_reader import StoredDatabase
+from headwater.checkpoint.storage.base import Location
 from headwater.common.errors import LocalDiskError
 from headwater.runtime.background import Background
 from headwater.runtime.slot.full_snapshot import warn_of_failure
 from headwater.state.keyed_backend import KeyedStateBackend
-from headwater.state.native_state import NativeState
 from headwater.state.operator_backend import OperatorStateBackend
-from headwater.state.section import Section
+from headwater.state.snapshot.native_state import NativeState
+from headwater.state.snapshot.section import Section
 
 log = logging.getLogger(__name__)
 

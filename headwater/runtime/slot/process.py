@@ -23,10 +23,9 @@ from dataclasses import dataclass, replace
 
 from headwater.checkpoint.paths import CheckpointLayout
 from headwater.common.errors import HeadwaterError, LocalDiskError, SerializationError, StateError
-from headwater.common.processes import alive, name_this_process, open_pidfd
+from headwater.common.machine.processes import alive, name_this_process, open_pidfd
 from headwater.graph.plan import JobPlan
 from headwater.runtime import fault
-from headwater.runtime.chunk import decode_records
 from headwater.runtime.main_module import install_main
 from headwater.runtime.slot.fence import AttemptFence
 from headwater.runtime.slot.protocol import (
@@ -40,6 +39,7 @@ from headwater.runtime.slot.protocol import (
     send,
 )
 from headwater.runtime.slot.slot import Slot, StateLostError
+from headwater.runtime.stage.chunk import decode_records
 
 log = logging.getLogger("headwater.slot")
 _EDGE = struct.Struct("<q")

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from headwater.common.errors import HeadwaterError
 
 if TYPE_CHECKING:
-    from headwater.runtime.stage_runner import EpochOutcome
+    from headwater.runtime.stage.runner import EpochOutcome
 
 _HEAD = struct.Struct("<IB")
 _NONCE = 32

@@ -14,25 +14,25 @@ import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from headwater.checkpoint.native_reader import StoredDatabase, snapshot_sections
 from headwater.checkpoint.paths import CheckpointLayout, SnapshotKind
-from headwater.checkpoint.restore_reader import TakeKeyGroups, restored_sections
-from headwater.checkpoint.restore_repair import RestoreRepair
-from headwater.checkpoint.snapshot_file import SnapshotRef, write_snapshot
-from headwater.checkpoint.storage import Location
+from headwater.checkpoint.restore.damaged import RestoreRepair
+from headwater.checkpoint.restore.reader import TakeKeyGroups, restored_sections
+from headwater.checkpoint.snapshot.file import SnapshotRef, write_snapshot
+from headwater.checkpoint.snapshot.native_reader import StoredDatabase, snapshot_sections
+from headwater.checkpoint.storage.base import Location
 from headwater.common.errors import CheckpointError, DamagedSnapshotError, HeadwaterError
 from headwater.graph.plan import JobPlan
 from headwater.runtime.background import THREADS, Background
-from headwater.runtime.edges import Emit
 from headwater.runtime.slot.full_snapshot import FullSnapshotChild, full_snapshot_is_due
 from headwater.runtime.slot.garbage import GarbageCollection
 from headwater.runtime.slot.native_snapshots import NativeSnapshots, NativeUpload
 from headwater.runtime.slot.protocol import Attempt, Base, BeginEpoch, SlotAck, SlotAddress
 from headwater.runtime.slot.upload import GRACE_SECONDS, Upload
-from headwater.runtime.stage_runner import RunnerIdentity, StageRunner
+from headwater.runtime.stage.edges import Emit
+from headwater.runtime.stage.runner import RunnerIdentity, StageRunner
 from headwater.state.keyed_backend import KeyedStateBackend
-from headwater.state.native_state import NativeState
-from headwater.state.section import Section
+from headwater.state.snapshot.native_state import NativeState
+from headwater.state.snapshot.section import Section
 
 log = logging.getLogger(__name__)
 

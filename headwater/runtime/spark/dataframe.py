@@ -11,11 +11,11 @@ import pyarrow as pa
 from pyspark import RDD, TaskContext
 
 from headwater.common.types import Row
-from headwater.runtime.engine import EpochHeader
+from headwater.runtime.epoch.engine import EpochHeader
 from headwater.runtime.job.acks import SourceAck, SplitAck
-from headwater.runtime.slot.launcher import SlotLaunch
-from headwater.runtime.source_task import dump_operator_state, load_operator_state
+from headwater.runtime.slot.starter import SlotLaunch
 from headwater.runtime.spark.tasks import Routed, WorkerJob, stage_zero_task
+from headwater.runtime.stage.source_task import dump_operator_state, load_operator_state
 
 _SCHEMA = "target int, frame binary"
 _ARROW_SCHEMA = pa.schema([("target", pa.int32()), ("frame", pa.binary())])

@@ -19,13 +19,13 @@ from pyspark.serializers import NoOpSerializer, pack_long
 
 from headwater.common.errors import HeadwaterError
 from headwater.graph.plan import JobPlan
-from headwater.runtime.chunk import payload_of
-from headwater.runtime.engine import EngineLostError, EpochAttemptError, EpochHeader
+from headwater.runtime.epoch.engine import EngineLostError, EpochAttemptError, EpochHeader
 from headwater.runtime.job.acks import EpochFailure
-from headwater.runtime.slot.launcher import SlotLaunch
-from headwater.runtime.source_task import SourceTask
+from headwater.runtime.slot.starter import SlotLaunch
 from headwater.runtime.spark.dataframe import dataframe_frames
 from headwater.runtime.spark.tasks import Routed, operator_stage, source_stage
+from headwater.runtime.stage.chunk import payload_of
+from headwater.runtime.stage.source_task import SourceTask
 
 
 class SparkEngine:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pyspark import SparkContext
 
 from headwater.common.advice import warn_user
-from headwater.common.config_values import read_memory_bytes
+from headwater.common.config.values import read_memory_bytes
 
 _started_with: dict[str, str] = {}
 """What this process gave to the Spark that it started itself: Spark may spell it differently."""

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from pyspark import SparkConf, SparkContext
 
-from headwater.common.java import require_java
+from headwater.common.machine.java import require_java
 from headwater.runtime.spark.gateway import can_start_directly, forget_address, start_gateway
 from headwater.runtime.spark.late_settings import started_with, warn_of_late_settings
 from headwater.runtime.spark.python_files import zip_package

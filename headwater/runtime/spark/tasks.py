@@ -20,17 +20,17 @@ from pyspark import TaskContext
 from headwater.common.errors import HeadwaterError, LocalDiskError
 from headwater.graph.plan import JobPlan
 from headwater.runtime import fault
-from headwater.runtime.chunk import TO_DRIVER, FrameKind, Header, decode_header, decode_records, encode_frame
-from headwater.runtime.engine import EpochHeader
+from headwater.runtime.epoch.engine import EpochHeader
 from headwater.runtime.job.acks import EpochFailure, StageAck
 from headwater.runtime.main_module import install_main
-from headwater.runtime.slot.client import Watch, find_or_start, run_epoch
-from headwater.runtime.slot.launcher import SlotLaunch
 from headwater.runtime.slot.protocol import ConnectionLostError, SlotAck, SlotFailure
-from headwater.runtime.source_task import SourceTask, run_source_task
+from headwater.runtime.slot.relay import Watch, find_or_start, run_epoch
+from headwater.runtime.slot.starter import SlotLaunch
 from headwater.runtime.spark.quiet_worker import leave_quietly
-from headwater.runtime.stage_input import StageInput
-from headwater.runtime.stage_runner import RunnerIdentity, StageRunner
+from headwater.runtime.stage.chunk import TO_DRIVER, FrameKind, Header, decode_header, decode_records, encode_frame
+from headwater.runtime.stage.input import StageInput
+from headwater.runtime.stage.runner import RunnerIdentity, StageRunner
+from headwater.runtime.stage.source_task import SourceTask, run_source_task
 
 Routed = tuple[int, bytes]
 """A frame and the partition of the next stage that gets it (or passes it on)."""

@@ -20,7 +20,7 @@ from pyspark.find_spark_home import _find_spark_home
 
 from headwater.common import Configuration
 from headwater.common.errors import ConfigurationError, HeadwaterError
-from headwater.common.java import require_java
+from headwater.common.machine.java import require_java
 from headwater.datastream import StreamExecutionEnvironment
 from headwater.runtime.spark import class_archive, session
 from headwater.runtime.spark.gateway import class_path

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any
 
-from headwater.checkpoint.epoch_sizing import EpochSizer
-from headwater.checkpoint.restart_policy import FixedDelay
-from headwater.checkpoint.schedule import CheckpointSchedule, CheckpointSettings
 from headwater.common import Configuration
-from headwater.runtime.engine import Engine
+from headwater.runtime.epoch.checkpoint_schedule import CheckpointSchedule, CheckpointSettings
+from headwater.runtime.epoch.engine import Engine
+from headwater.runtime.epoch.restart_policy import FixedDelay
+from headwater.runtime.epoch.sizing import EpochSizer
 from headwater.runtime.job.coordinator import Coordinator
 from headwater.runtime.job.launcher import _Job
 from headwater.runtime.job.progress import JobProgress

@@ -14,16 +14,16 @@ from typing import TYPE_CHECKING, Any
 from headwater.checkpoint.paths import CheckpointLayout
 from headwater.common.errors import HeadwaterError
 from headwater.graph.plan import JobPlan
-from headwater.runtime.chunk import decode_header, decode_records
-from headwater.runtime.edges import Emit
-from headwater.runtime.engine import EpochAttemptError, EpochHeader
+from headwater.runtime.epoch.engine import EpochAttemptError, EpochHeader
 from headwater.runtime.job.acks import StageAck
 from headwater.runtime.slot.fence import AttemptFence
 from headwater.runtime.slot.protocol import BeginEpoch, ConnectionLostError, SlotAck, SlotAddress
 from headwater.runtime.slot.slot import Slot, StateLostError
-from headwater.runtime.source_task import SourceTask, run_source_task
-from headwater.runtime.stage_input import StageInput, Step
-from headwater.runtime.stage_runner import RunnerIdentity, StageRunner
+from headwater.runtime.stage.chunk import decode_header, decode_records
+from headwater.runtime.stage.edges import Emit
+from headwater.runtime.stage.input import StageInput, Step
+from headwater.runtime.stage.runner import RunnerIdentity, StageRunner
+from headwater.runtime.stage.source_task import SourceTask, run_source_task
 from tests.chaos.simulator import faults
 from tests.chaos.simulator.scheduler import SimulatedBackground
 
@@ -137,7 +137,7 @@ class SlotHost:
 
 
 class SimulatedEngine:
-    """Implements `headwater.runtime.engine.Engine`."""
+    """Implements `headwater.runtime.epoch.engine.Engine`."""
 
     def __init__(self, driver: Driver, plan: JobPlan, job_id: str, layout: CheckpointLayout | None) -> None:
         self.driver = driver

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from headwater.checkpoint.snapshot_file import SnapshotRef
+from headwater.checkpoint.snapshot.file import SnapshotRef
 
 if TYPE_CHECKING:
     from tests.chaos.simulator.world import World

@@ -9,14 +9,14 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from headwater.checkpoint.manifest import Manifest
-from headwater.checkpoint.native_reader import snapshot_sections
 from headwater.checkpoint.paths import CheckpointLayout
-from headwater.checkpoint.savepoint import Savepoint, open_savepoint
+from headwater.checkpoint.savepoint.savepoint import Savepoint, open_savepoint
+from headwater.checkpoint.snapshot.native_reader import snapshot_sections
 from headwater.checkpoint.store import ManifestStore
 from headwater.common.errors import CheckpointError, FencedError, HeadwaterError, JobFailedError
 from headwater.state.operator_backend import OperatorStateBackend
-from headwater.state.section import BROADCAST, OPERATOR, Section
-from headwater.state.stored_state import StoredKeyedState
+from headwater.state.snapshot.section import BROADCAST, OPERATOR, Section
+from headwater.state.snapshot.stored_state import StoredKeyedState
 from tests.chaos.simulator.jobs import MAX_PARALLELISM
 from tests.chaos.simulator.strikes import InjectedError
 

@@ -9,14 +9,14 @@ from dataclasses import dataclass
 from typing import Any
 from unittest import mock
 
-from headwater.checkpoint.claims import DriverClaim
+from headwater.checkpoint.start.claims import DriverClaim
 from headwater.runtime.job.checkpoints import Checkpoints
 from headwater.runtime.job.committers import SinkCommitters
 from headwater.runtime.job.coordinator import Coordinator
 from headwater.runtime.slot.fence import AttemptFence
 from headwater.runtime.slot.protocol import Attempt, BeginEpoch
 from headwater.runtime.slot.slot import Slot
-from headwater.state.heap_backend import HeapKeyedStateBackend
+from headwater.state.heap.backend import HeapKeyedStateBackend
 
 Patch = AbstractContextManager[Any]
 

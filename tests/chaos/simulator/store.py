@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import BinaryIO, Protocol, TypeVar
 
-from headwater.checkpoint.storage import StoredFile
+from headwater.checkpoint.storage.base import StoredFile
 
 _T = TypeVar("_T")
 

@@ -14,8 +14,9 @@ from types import SimpleNamespace
 from typing import Any, ClassVar, TypeVar
 from unittest import mock
 
-from headwater.checkpoint import paths, restore_repair
-from headwater.checkpoint.storage import StorageSpec, is_remote, open_storage
+from headwater.checkpoint import paths
+from headwater.checkpoint.restore import damaged as restore_repair
+from headwater.checkpoint.storage.base import StorageSpec, is_remote, open_storage
 from headwater.graph.plan import JobPlan
 from headwater.runtime import fault as engine_faults
 from headwater.runtime.job.requests import SavepointRequest

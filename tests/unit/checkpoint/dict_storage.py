@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
-from headwater.checkpoint.storage import StoredFile
+from headwater.checkpoint.storage.base import StoredFile
 
 Perform = Callable[[], object]
 

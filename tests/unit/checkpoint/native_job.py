@@ -6,10 +6,10 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from headwater.checkpoint.native_snapshot import NativeDatabase, NativeSnapshot, UploadedFiles
 from headwater.checkpoint.paths import CheckpointLayout
-from headwater.state.rocksdb_backend import RocksDBKeyedStateBackend
-from headwater.state.rocksdb_options import RocksDBOptions
+from headwater.checkpoint.snapshot.native import NativeDatabase, NativeSnapshot, UploadedFiles
+from headwater.state.rocksdb.backend import RocksDBKeyedStateBackend
+from headwater.state.rocksdb.options import RocksDBOptions
 from tests.unit.checkpoint.old_job import OldJob
 
 

@@ -8,15 +8,15 @@ from typing import Any
 
 from headwater.checkpoint.manifest import Manifest, PartitionRecord
 from headwater.checkpoint.paths import CheckpointLayout
-from headwater.checkpoint.rescale import OperatorShape, PartitionRestore
-from headwater.checkpoint.restore_reader import restored_sections
-from headwater.checkpoint.snapshot_file import SnapshotRef, write_snapshot
+from headwater.checkpoint.restore.reader import restored_sections
+from headwater.checkpoint.restore.rescale import OperatorShape, PartitionRestore
+from headwater.checkpoint.snapshot.file import SnapshotRef, write_snapshot
 from headwater.checkpoint.store import ManifestStore
 from headwater.state.descriptors import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
-from headwater.state.heap_backend import HeapKeyedStateBackend
-from headwater.state.key_groups import KeyRouter, key_group_range
+from headwater.state.heap.backend import HeapKeyedStateBackend
+from headwater.state.keys.key_groups import KeyRouter, key_group_range
 from headwater.state.operator_backend import OperatorStateBackend
-from headwater.state.section import Section
+from headwater.state.snapshot.section import Section
 
 VALUE = ValueStateDescriptor("value")
 LIST = ListStateDescriptor("list")

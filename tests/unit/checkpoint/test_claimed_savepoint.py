@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from headwater.checkpoint.claimed_savepoint import ClaimedSavepoint, finish_deletion
-from headwater.checkpoint.savepoint import open_savepoint, write_savepoint
+from headwater.checkpoint.savepoint.claimed import ClaimedSavepoint, finish_deletion
+from headwater.checkpoint.savepoint.savepoint import open_savepoint, write_savepoint
 from tests.unit.checkpoint.old_job import VALUE, OldJob
 
 

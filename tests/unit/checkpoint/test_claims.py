@@ -16,13 +16,13 @@ from typing import Any
 
 import pytest
 
-from headwater.checkpoint.claims import DriverClaim
 from headwater.checkpoint.manifest import Manifest, PartitionRecord
 from headwater.checkpoint.paths import CheckpointLayout
-from headwater.checkpoint.snapshot_file import read_sections, write_snapshot
+from headwater.checkpoint.snapshot.file import read_sections, write_snapshot
+from headwater.checkpoint.start.claims import DriverClaim
 from headwater.checkpoint.store import ManifestStore
 from headwater.common.errors import CheckpointError, FencedError, StorageError
-from headwater.state.section import Section
+from headwater.state.snapshot.section import Section
 from tests.unit.checkpoint.dict_storage import DictStorage, Perform
 
 SEEDS = 400

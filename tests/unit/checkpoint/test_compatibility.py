@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 
-from headwater.checkpoint.catalogue import catalogue
-from headwater.checkpoint.compatibility import (
+from headwater.checkpoint.manifest import Manifest, PartitionRecord
+from headwater.checkpoint.paths import CheckpointLayout
+from headwater.checkpoint.savepoint.catalogue import catalogue
+from headwater.checkpoint.savepoint.compatibility import (
     AskedState,
     Finding,
     ProgramFacts,
@@ -20,21 +22,19 @@ from headwater.checkpoint.compatibility import (
     compare,
     rename_facts,
 )
-from headwater.checkpoint.manifest import Manifest, PartitionRecord
-from headwater.checkpoint.paths import CheckpointLayout
-from headwater.checkpoint.savepoint import open_savepoint
-from headwater.checkpoint.snapshot_file import write_snapshot
+from headwater.checkpoint.savepoint.savepoint import open_savepoint
+from headwater.checkpoint.snapshot.file import write_snapshot
 from headwater.checkpoint.store import ManifestStore
 from headwater.common.time import Duration
 from headwater.common.typeinfo import Types
 from headwater.state.descriptors import ListStateDescriptor, MapStateDescriptor, StateDescriptor, ValueStateDescriptor
-from headwater.state.evolution import ClassChange
-from headwater.state.heap_backend import HeapKeyedStateBackend
-from headwater.state.layout import StateLayout
+from headwater.state.evolution.changed_classes import ClassChange
+from headwater.state.evolution.schema import ClassSchema
+from headwater.state.heap.backend import HeapKeyedStateBackend
 from headwater.state.operator_backend import OperatorStateBackend
-from headwater.state.schema import ClassSchema
-from headwater.state.section import Section
-from headwater.state.ttl_config import StateTtlConfig
+from headwater.state.snapshot.layout import StateLayout
+from headwater.state.snapshot.section import Section
+from headwater.state.ttl.config import StateTtlConfig
 
 PAYMENT = ClassSchema("shop", "Payment", "dataclass", (("amount", "int"),))
 

@@ -17,10 +17,10 @@ import pytest
 from headwater.checkpoint.finished_splits import FinishedSplits
 from headwater.checkpoint.manifest import Manifest, PartitionRecord, SourceRecord, SplitRecord
 from headwater.checkpoint.paths import CheckpointLayout
-from headwater.checkpoint.snapshot_file import read_sections, write_snapshot
+from headwater.checkpoint.snapshot.file import read_sections, write_snapshot
 from headwater.checkpoint.store import ManifestStore
 from headwater.common.errors import CheckpointError
-from headwater.state.section import Section
+from headwater.state.snapshot.section import Section
 from tests.unit.runtime.in_process_engine import plan_of
 from tests.unit.runtime.keeping_job import KeepingJob
 from tests.unit.runtime.test_native_snapshots import build
@@ -117,7 +117,7 @@ def damage(good: bytes, chance: random.Random) -> bytes:
 def test_a_damaged_checkpoint_is_repaired_or_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One or two of its files are missing or damaged; files of other retained checkpoints may have the same state."""
     monkeypatch.setattr("headwater.runtime.slot.full_snapshot.MAX_DELTAS", 3)
-    monkeypatch.setattr("headwater.state.rocksdb_value.WRITTEN_AT_ONCE", 2)
+    monkeypatch.setattr("headwater.state.rocksdb.value.WRITTEN_AT_ONCE", 2)
     job = KeepingJob(plan_of(build), tmp_path / "checkpoints", retained=4)
     slot = job.new_slot()
     while not has_two_bases(job):

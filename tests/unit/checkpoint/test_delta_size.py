@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from headwater.checkpoint.snapshot_file import write_snapshot
+from headwater.checkpoint.snapshot.file import write_snapshot
 from headwater.state.descriptors import ValueStateDescriptor
-from headwater.state.heap_backend import HeapKeyedStateBackend
+from headwater.state.heap.backend import HeapKeyedStateBackend
 
 KEYS = 1_000_000
 HEADER = {"epoch": 0, "key_groups": (0, 128)}

@@ -12,13 +12,13 @@ from pathlib import Path
 
 import pytest
 
-from headwater.checkpoint.directory_lock import DirectoryLock
 from headwater.checkpoint.paths import CheckpointLayout
+from headwater.checkpoint.start.directory_lock import DirectoryLock
 from headwater.common.errors import CheckpointError, JobInUseError
 
 HOLDER = """
 import sys
-from headwater.checkpoint.directory_lock import DirectoryLock
+from headwater.checkpoint.start.directory_lock import DirectoryLock
 from headwater.checkpoint.paths import CheckpointLayout
 lock = DirectoryLock(CheckpointLayout(sys.argv[1]), "first job")
 lock.acquire()
@@ -28,7 +28,7 @@ sys.stdin.read()
 
 HOLDER_WITH_CHILDREN = """
 import os, subprocess, sys, time
-from headwater.checkpoint.directory_lock import DirectoryLock
+from headwater.checkpoint.start.directory_lock import DirectoryLock
 from headwater.checkpoint.paths import CheckpointLayout
 lock = DirectoryLock(CheckpointLayout(sys.argv[1]), "first job")
 lock.acquire()

@@ -19,10 +19,10 @@ import pytest
 from headwater.checkpoint.finished_splits import FinishedSplits
 from headwater.checkpoint.manifest import Manifest, PartitionRecord, SourceRecord
 from headwater.checkpoint.paths import CheckpointLayout
-from headwater.checkpoint.snapshot_file import read_sections, write_snapshot
+from headwater.checkpoint.snapshot.file import read_sections, write_snapshot
 from headwater.checkpoint.store import ManifestStore
 from headwater.common.errors import CheckpointError
-from headwater.state.section import Section
+from headwater.state.snapshot.section import Section
 
 LIMITS = [0, 1, 10, 100]
 SECTIONS = [Section("op", "keyed", "count", group, bytes(100)) for group in range(10)]

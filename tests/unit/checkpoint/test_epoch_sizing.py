@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headwater.checkpoint.epoch_sizing import EpochSizer
 from headwater.common.errors import ConfigurationError
+from headwater.runtime.epoch.sizing import EpochSizer
 
 
 def run(sizer: EpochSizer, duration_of: Callable[[int, int], float], epochs: int) -> list[tuple[int, float]]:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from headwater.checkpoint.history import retained_checkpoints
-from headwater.checkpoint.savepoint import open_savepoint
+from headwater.checkpoint.savepoint.history import retained_checkpoints
+from headwater.checkpoint.savepoint.savepoint import open_savepoint
 from headwater.checkpoint.store import ManifestStore
 from headwater.common.errors import CheckpointError
 from tests.unit.checkpoint.old_job import VALUE, OldJob

@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from headwater.checkpoint.local_copies import LocalCopies
 from headwater.checkpoint.paths import CheckpointLayout
-from headwater.checkpoint.snapshot_file import SnapshotRef, read_header, read_sections, write_snapshot
-from headwater.checkpoint.storage import StorageSpec
-from headwater.checkpoint.storage_fsspec import FsspecStorage
+from headwater.checkpoint.snapshot.file import SnapshotRef, read_header, read_sections, write_snapshot
+from headwater.checkpoint.storage.base import StorageSpec
+from headwater.checkpoint.storage.fsspec import FsspecStorage
+from headwater.checkpoint.storage.local_copies import LocalCopies
 from headwater.common.errors import CheckpointError
-from headwater.state.section import Section
+from headwater.state.snapshot.section import Section
 
 SECTIONS = [Section("op", "keyed", "s", group, bytes([group]) * 100) for group in range(10)]
 

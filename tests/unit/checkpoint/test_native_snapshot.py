@@ -13,14 +13,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headwater.checkpoint.catalogue import catalogue
-from headwater.checkpoint.history import retained_checkpoints
-from headwater.checkpoint.native_reader import snapshot_sections, stored_databases
 from headwater.checkpoint.paths import CheckpointLayout
-from headwater.checkpoint.rescale import plan_restore
-from headwater.checkpoint.savepoint import open_savepoint, write_savepoint
-from headwater.checkpoint.storage import StorageSpec
-from headwater.checkpoint.storage_fsspec import FsspecStorage
+from headwater.checkpoint.restore.rescale import plan_restore
+from headwater.checkpoint.savepoint.catalogue import catalogue
+from headwater.checkpoint.savepoint.history import retained_checkpoints
+from headwater.checkpoint.savepoint.savepoint import open_savepoint, write_savepoint
+from headwater.checkpoint.snapshot.native_reader import snapshot_sections, stored_databases
+from headwater.checkpoint.storage.base import StorageSpec
+from headwater.checkpoint.storage.fsspec import FsspecStorage
 from headwater.checkpoint.store import ManifestStore
 from headwater.common.errors import CheckpointError
 from headwater.state_processor import SavepointReader

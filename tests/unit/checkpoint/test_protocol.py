@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from headwater.checkpoint.manifest import Manifest, PartitionRecord, SourceRecord
-from headwater.checkpoint.protocol import (
+from headwater.checkpoint.start.decision import (
     AlreadyFinished,
     ClaimMode,
     GivenSavepoint,

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from headwater.checkpoint.manifest import Manifest, PartitionRecord
 from headwater.checkpoint.paths import SnapshotKind
-from headwater.checkpoint.repair import another_chain
-from headwater.checkpoint.snapshot_file import NativeFile, SnapshotRef
+from headwater.checkpoint.restore.repair import another_chain
+from headwater.checkpoint.snapshot.file import NativeFile, SnapshotRef
 
 PLACE = (1, 0)
 

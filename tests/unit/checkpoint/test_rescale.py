@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headwater.checkpoint.rescale import OperatorShape, plan_restore, rename_uids
+from headwater.checkpoint.restore.rescale import OperatorShape, plan_restore, rename_uids
 from headwater.common.errors import CheckpointError
 from headwater.common.ids import MAX_WATERMARK, MIN_WATERMARK
-from headwater.state.key_groups import key_group
+from headwater.state.keys.key_groups import key_group
 from tests.unit.checkpoint.old_job import LIST, OFFSETS, RULES, VALUE, OldJob, restored
 
 MAX = 16

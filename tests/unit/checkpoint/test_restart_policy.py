@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headwater.checkpoint.restart_policy import ExponentialDelay, FailureRate, FixedDelay, NoRestart, restart_policy
 from headwater.common.errors import ConfigurationError
+from headwater.runtime.epoch.restart_policy import ExponentialDelay, FailureRate, FixedDelay, NoRestart, restart_policy
 
 
 def test_none_gives_up_at_once() -> None:

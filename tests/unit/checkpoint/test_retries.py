@@ -8,9 +8,9 @@ from collections.abc import Callable
 import pytest
 from botocore.exceptions import ConnectTimeoutError, EndpointConnectionError, NoCredentialsError, ParamValidationError
 
-from headwater.checkpoint.retries import RetryPolicy, passes
-from headwater.checkpoint.storage import StorageSpec
-from headwater.checkpoint.storage_fsspec import FsspecStorage
+from headwater.checkpoint.storage.base import StorageSpec
+from headwater.checkpoint.storage.fsspec import FsspecStorage
+from headwater.checkpoint.storage.retries import RetryPolicy, passes
 from headwater.common.errors import StorageError
 
 

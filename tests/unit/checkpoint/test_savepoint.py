@@ -12,19 +12,19 @@ import fsspec
 import msgspec
 import pytest
 
-from headwater.checkpoint import savepoint as module
 from headwater.checkpoint.finished_splits import FinishedSplits
 from headwater.checkpoint.manifest import SourceRecord
 from headwater.checkpoint.paths import CheckpointLayout
-from headwater.checkpoint.rescale import plan_restore
-from headwater.checkpoint.savepoint import (
+from headwater.checkpoint.restore.rescale import plan_restore
+from headwater.checkpoint.savepoint import savepoint as module
+from headwater.checkpoint.savepoint.savepoint import (
     dispose_savepoint,
     left_of_deletion,
     open_savepoint,
     savepoint_info,
     write_savepoint,
 )
-from headwater.checkpoint.storage_fsspec import FsspecStorage
+from headwater.checkpoint.storage.fsspec import FsspecStorage
 from headwater.checkpoint.store import ManifestStore
 from headwater.common.errors import CheckpointError
 from tests.unit.checkpoint.old_job import VALUE, OldJob, restored

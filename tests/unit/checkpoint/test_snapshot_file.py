@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headwater.checkpoint.snapshot_file import SnapshotRef, read_header, read_sections, write_snapshot
+from headwater.checkpoint.snapshot.file import SnapshotRef, read_header, read_sections, write_snapshot
 from headwater.common.errors import CheckpointError
-from headwater.state.section import Section
+from headwater.state.snapshot.section import Section
 
 
 def keyed(key_group: int, payload: bytes = b"payload", name: str = "count") -> Section:

@@ -11,8 +11,8 @@ import pytest
 from headwater.checkpoint.finished_splits import FinishedSplits
 from headwater.checkpoint.manifest import Manifest, PartitionRecord, SourceRecord, SplitRecord
 from headwater.checkpoint.paths import CheckpointLayout, epoch_of_file_name
-from headwater.checkpoint.savepoint import open_savepoint
-from headwater.checkpoint.snapshot_file import SnapshotRef, write_snapshot
+from headwater.checkpoint.savepoint.savepoint import open_savepoint
+from headwater.checkpoint.snapshot.file import SnapshotRef, write_snapshot
 from headwater.checkpoint.store import ManifestStore
 from headwater.common.errors import CheckpointError, FencedError
 

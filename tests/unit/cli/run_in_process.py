@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import sys
 
-from headwater.checkpoint.epoch_sizing import EpochSizer
 from headwater.checkpoint.paths import CheckpointLayout
-from headwater.checkpoint.restart_policy import NoRestart
 from headwater.checkpoint.store import ManifestStore
 from headwater.cli.program_plan import plan_of_program
 from headwater.cli.run_arguments import parse_run_arguments
+from headwater.runtime.epoch.restart_policy import NoRestart
+from headwater.runtime.epoch.sizing import EpochSizer
 from headwater.runtime.job.coordinator import Coordinator
 from tests.unit.runtime.in_process_engine import InProcessEngine
 

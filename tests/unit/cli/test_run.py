@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 import pytest
 
 from headwater.cli.main import main
+from headwater.common.config.session_defaults import set_session_defaults
 from headwater.common.configuration import Configuration
 from headwater.common.errors import JobFailedError, UserCodeError
-from headwater.common.session_defaults import set_session_defaults
 from headwater.compat import pyflink_imports
 from headwater.datastream.executor import set_executor
 from headwater.graph.plan import JobPlan
@@ -89,7 +89,9 @@ def test_modules_beside_the_program_are_found_and_may_import_pyflink(run: Run, t
     name = "beside_the_program"
     (tmp_path / f"{name}.py").write_text("from pyflink.datastream import MapFunction\nclass F(MapFunction): pass\n")
     try:
-        assert run(f"import {name}; print({name}.F.__mro__[1].__module__)").out == "headwater.operators.functions\n"
+        assert (
+            run(f"import {name}; print({name}.F.__mro__[1].__module__)").out == "headwater.operators.functions.plain\n"
+        )
     finally:
         sys.modules.pop(name, None)
 
@@ -113,7 +115,7 @@ def test_the_command_line_wins_over_environment_variables(run: Run, monkeypatch:
 
 
 def test_keys_without_effect_are_one_line_each(run: Run) -> None:
-    from headwater.common.config_resolution import forget_warnings
+    from headwater.common.config.resolution import forget_warnings
 
     forget_warnings()
     ended = run("", "-D", "taskmanager.numberOfTaskSlots=4", "-D", "parallelism.defalt=1")

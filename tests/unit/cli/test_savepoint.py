@@ -150,7 +150,7 @@ def test_dispose_refuses_a_jobs_directory(places: tuple[Path, Path], capsys: pyt
 def test_savepoints_are_listed_and_disposed_of(
     places: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from headwater.checkpoint.savepoint import open_savepoint, write_savepoint
+    from headwater.checkpoint.savepoint.savepoint import open_savepoint, write_savepoint
 
     opened = open_savepoint(places[0])
     write_savepoint(opened.layout, opened.manifest, tmp_path / "sp-1")

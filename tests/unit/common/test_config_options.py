@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from headwater.common.config.flink_keys import is_flink_key
+from headwater.common.config.resolution import forget_warnings
 from headwater.common.config_options import (
     CHECKPOINT_DIRECTORY,
     CHECKPOINTS_RETAINED,
@@ -20,11 +22,9 @@ from headwater.common.config_options import (
     spark_settings,
     validate,
 )
-from headwater.common.config_resolution import forget_warnings
 from headwater.common.configuration import Configuration
 from headwater.common.errors import ConfigurationError
 from headwater.common.execution_config import ExecutionConfig
-from headwater.common.flink_keys import is_flink_key
 
 
 @pytest.fixture(autouse=True)

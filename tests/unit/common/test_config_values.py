@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from headwater.common.config_values import (
+from headwater.common.config.values import (
     choice_reader,
     read_boolean,
     read_duration_ms,

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from headwater.common.directories import remove_directory
+from headwater.common.machine.directories import remove_directory
 
 
 @pytest.fixture
@@ -50,8 +50,8 @@ def test_what_was_interrupted_can_be_finished(directory: Path, step: int, monkey
         then_fail(path)
         os.unlink(path)
 
-    monkeypatch.setattr("headwater.common.directories.shutil", SimpleNamespace(rmtree=rmtree))
-    monkeypatch.setattr("headwater.common.directories.os", SimpleNamespace(scandir=os.scandir, unlink=unlink))
+    monkeypatch.setattr("headwater.common.machine.directories.shutil", SimpleNamespace(rmtree=rmtree))
+    monkeypatch.setattr("headwater.common.machine.directories.os", SimpleNamespace(scandir=os.scandir, unlink=unlink))
     with pytest.raises(OSError, match="Input/output"):
         remove_directory(directory, last="LAST")
     assert (directory / "LAST").exists()

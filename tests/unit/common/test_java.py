@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from headwater.common.errors import ConfigurationError
-from headwater.common.java import require_java
+from headwater.common.machine.java import require_java
 
 SCRIPT = Path(__file__).resolve().parents[3] / "scripts" / "check-java.sh"
 HINT = "Install e.g. openjdk-17-jre-headless and set JAVA_HOME"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from headwater.common.config.flink_keys import is_flink_key
 from headwater.common.configuration import Configuration
 from headwater.common.execution_config import ExecutionConfig
-from headwater.common.flink_keys import is_flink_key
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pickle
 import pytest
 
 from headwater.common.errors import LocalDiskError
-from headwater.common.local_disk import room_for
+from headwater.common.machine.local_disk import room_for
 
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS])

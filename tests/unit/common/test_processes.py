@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from headwater.common.processes import alive
+from headwater.common.machine.processes import alive
 
 
 def test_this_process_is_alive() -> None:

@@ -35,8 +35,8 @@ from headwater.datastream.state import MapStateDescriptor, StateTtlConfig, Value
 from headwater.datastream.window import TumblingEventTimeWindows
 from headwater.graph.describe import to_text
 from headwater.graph.plan import OperatorSpec
-from headwater.operators.async_wait import AsyncWaitOperator
-from headwater.operators.interval_join import IntervalJoinOperator
+from headwater.operators.async_io.wait import AsyncWaitOperator
+from headwater.operators.join.interval_join import IntervalJoinOperator
 from headwater.testing import OneInputOperatorHarness, TwoInputOperatorHarness
 
 RULES = MapStateDescriptor("rules")

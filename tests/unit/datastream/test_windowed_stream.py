@@ -34,10 +34,10 @@ from headwater.datastream.window import (
     TumblingProcessingTimeWindows,
 )
 from headwater.graph.plan import Exchange
-from headwater.operators.window_aligned import AlignedWindowOperator
-from headwater.operators.window_operator import WindowOperator
-from headwater.operators.window_sessions import SessionWindowOperator
-from headwater.operators.window_sliced import SlicedWindowOperator
+from headwater.operators.window.aligned import AlignedWindowOperator
+from headwater.operators.window.operator import WindowOperator
+from headwater.operators.window.sessions import SessionWindowOperator
+from headwater.operators.window.sliced import SlicedWindowOperator
 
 
 class Count(AggregateFunction):

@@ -15,7 +15,7 @@ from rich.console import Console
 from headwater.common.errors import HeadwaterError
 from headwater.demo.run import DemoSettings, committed_lines, watch
 from headwater.demo.view import LineView, LiveView, View, make_view, sparkline, time_of
-from headwater.runtime.slot.launcher import local_host
+from headwater.runtime.slot.starter import local_host
 
 
 def progress(epoch: int, records_in: int, pids: list[int], host: str = local_host()) -> dict[str, Any]:

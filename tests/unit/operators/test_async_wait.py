@@ -15,9 +15,9 @@ from headwater.datastream.async_retry_predicates import (
     exception_type_predicate,
     has_exception_predicate,
 )
-from headwater.operators.async_retry import AsyncRetryStrategy
-from headwater.operators.async_wait import AsyncSettings, AsyncWaitOperator
-from headwater.operators.functions_async import AsyncFunction
+from headwater.operators.async_io.retry import AsyncRetryStrategy
+from headwater.operators.async_io.wait import AsyncSettings, AsyncWaitOperator
+from headwater.operators.functions.asynchronous import AsyncFunction
 from headwater.testing import OneInputOperatorHarness
 
 FOREVER_MS = 3_600_000

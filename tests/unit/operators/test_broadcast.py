@@ -8,7 +8,7 @@ import pytest
 
 from headwater.common.errors import PlanError, UserCodeError
 from headwater.common.output_tag import OutputTag
-from headwater.operators.functions_broadcast import (
+from headwater.operators.functions.broadcast import (
     BroadcastProcessFunction,
     KeyedBroadcastProcessFunction,
     KeyedStateFunction,

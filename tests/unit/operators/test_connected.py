@@ -8,13 +8,13 @@ import pytest
 
 from headwater.common.errors import InvalidKeyError, PlanError, UserCodeError
 from headwater.common.output_tag import OutputTag
-from headwater.operators.functions_co import (
+from headwater.operators.functions.connected import (
     CoFlatMapFunction,
     CoMapFunction,
     CoProcessFunction,
     KeyedCoProcessFunction,
 )
-from headwater.operators.time_domain import TimeDomain
+from headwater.operators.functions.time_domain import TimeDomain
 from headwater.state.descriptors import ValueStateDescriptor
 from headwater.testing import TwoInputOperatorHarness
 

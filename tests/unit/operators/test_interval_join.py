@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from headwater.common.errors import PlanError, TimestampError, UserCodeError
 from headwater.common.ids import MIN_WATERMARK
 from headwater.common.output_tag import OutputTag
-from headwater.operators import interval_buffer
-from headwater.operators.functions_join import ProcessJoinFunction
-from headwater.operators.interval_join import IntervalJoinOperator, IntervalJoinSettings
+from headwater.operators.functions.join import ProcessJoinFunction
+from headwater.operators.join import interval_buffer
+from headwater.operators.join.interval_join import IntervalJoinOperator, IntervalJoinSettings
 from headwater.testing import TwoInputOperatorHarness
 
 KEYS = (lambda value: value[0], lambda value: value[0])

@@ -11,15 +11,15 @@ from hypothesis import strategies as st
 
 from headwater.common.errors import UserCodeError
 from headwater.common.time import Time
-from headwater.operators.functions import (
+from headwater.operators.functions.plain import (
     CheckpointedFunction,
     FunctionInitializationContext,
     KeyedProcessFunction,
     MapFunction,
 )
-from headwater.operators.runtime_context import RuntimeContext
+from headwater.operators.functions.runtime_context import RuntimeContext
 from headwater.state.descriptors import ListStateDescriptor, ValueStateDescriptor
-from headwater.state.ttl_config import StateTtlConfig
+from headwater.state.ttl.config import StateTtlConfig
 from headwater.testing import OneInputOperatorHarness
 
 

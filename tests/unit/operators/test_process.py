@@ -10,10 +10,10 @@ import pytest
 from headwater.common.errors import InvalidKeyError, TypeMismatchError, UserCodeError
 from headwater.common.ids import MAX_WATERMARK, MIN_WATERMARK
 from headwater.common.output_tag import OutputTag
-from headwater.operators.functions import KeyedProcessFunction, ProcessFunction
+from headwater.operators.functions.plain import KeyedProcessFunction, ProcessFunction
+from headwater.operators.functions.runtime_context import RuntimeContext
+from headwater.operators.functions.time_domain import TimeDomain
 from headwater.operators.process import KeyedProcessOperator, ProcessOperator
-from headwater.operators.runtime_context import RuntimeContext
-from headwater.operators.time_domain import TimeDomain
 from headwater.state.descriptors import ValueStateDescriptor
 from headwater.testing import EmittedWatermark, OneInputOperatorHarness, Record
 

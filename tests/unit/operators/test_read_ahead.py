@@ -10,12 +10,12 @@ import pytest
 
 from headwater.common.errors import InvalidKeyError, UserCodeError
 from headwater.operators.base import OperatorContext
-from headwater.operators.functions import KeyedProcessFunction
+from headwater.operators.functions.plain import KeyedProcessFunction
 from headwater.operators.process import KeyedProcessOperator
-from headwater.state import rocksdb_store
 from headwater.state.descriptors import ValueStateDescriptor
-from headwater.state.rocksdb_backend import RocksDBKeyedStateBackend
-from headwater.state.rocksdb_options import RocksDBOptions
+from headwater.state.rocksdb import store as rocksdb_store
+from headwater.state.rocksdb.backend import RocksDBKeyedStateBackend
+from headwater.state.rocksdb.options import RocksDBOptions
 
 
 class Count(KeyedProcessFunction):

@@ -10,7 +10,7 @@ from headwater.common.errors import UserCodeError
 from headwater.common.ids import MAX_WATERMARK
 from headwater.common.types import Row
 from headwater.operators.aggregate import KeyedAggregateOperator
-from headwater.operators.functions import ReduceFunction
+from headwater.operators.functions.plain import ReduceFunction
 from headwater.operators.reduce import KeyedReduceOperator
 from headwater.testing import OneInputOperatorHarness
 

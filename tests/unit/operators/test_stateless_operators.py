@@ -10,9 +10,9 @@ import pytest
 from headwater.common.errors import PlanError, UserCodeError
 from headwater.operators.filter import FilterOperator, KeyedFilterOperator
 from headwater.operators.flat_map import FlatMapOperator, KeyedFlatMapOperator
-from headwater.operators.functions import FilterFunction, FlatMapFunction, MapFunction
+from headwater.operators.functions.plain import FilterFunction, FlatMapFunction, MapFunction
+from headwater.operators.functions.runtime_context import RuntimeContext
 from headwater.operators.map import KeyedMapOperator, MapOperator
-from headwater.operators.runtime_context import RuntimeContext
 from headwater.state.descriptors import ValueStateDescriptor
 from headwater.testing import OneInputOperatorHarness
 

@@ -11,14 +11,14 @@ from headwater.common import Configuration
 from headwater.common.errors import HeadwaterError
 from headwater.datastream import DataStream, StreamExecutionEnvironment
 from headwater.graph.plan import JobPlan
-from headwater.runtime.chunk import decode_header, decode_records
-from headwater.runtime.engine import EpochAttemptError, EpochHeader
+from headwater.runtime.epoch.engine import EpochAttemptError, EpochHeader
 from headwater.runtime.job.acks import StageAck
 from headwater.runtime.slot.protocol import SlotAddress
 from headwater.runtime.slot.slot import Slot, StateLostError
-from headwater.runtime.source_task import SourceTask, run_source_task
-from headwater.runtime.stage_input import StageInput
-from headwater.runtime.stage_runner import RunnerIdentity, StageRunner
+from headwater.runtime.stage.chunk import decode_header, decode_records
+from headwater.runtime.stage.input import StageInput
+from headwater.runtime.stage.runner import RunnerIdentity, StageRunner
+from headwater.runtime.stage.source_task import SourceTask, run_source_task
 from headwater.testing import CollectingSink
 
 Build = Callable[[StreamExecutionEnvironment], DataStream]
@@ -36,7 +36,7 @@ def plan_of(build: Build, parallelism: int = 1, sink: CollectingSink | None = No
 
 
 class InProcessEngine:
-    """Implements `headwater.runtime.engine.Engine`. `before` is called at the start of each attempt and may raise."""
+    """Implements `runtime.epoch.engine.Engine`. `before` is called at the start of each attempt and may raise."""
 
     def __init__(self, plan: JobPlan, layout: CheckpointLayout | None) -> None:
         self.plan = plan

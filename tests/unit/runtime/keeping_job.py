@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from headwater.checkpoint.manifest import Manifest, PartitionRecord
-from headwater.checkpoint.snapshot_file import SnapshotRef
+from headwater.checkpoint.snapshot.file import SnapshotRef
 from headwater.checkpoint.store import ManifestStore
 from headwater.graph.plan import JobPlan
 from headwater.runtime.slot.protocol import SlotAck

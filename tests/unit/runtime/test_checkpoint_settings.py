@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from headwater.checkpoint.schedule import CheckpointSchedule, CheckpointSettings
 from headwater.common import Configuration
 from headwater.datastream import CheckpointConfig
+from headwater.runtime.epoch.checkpoint_schedule import CheckpointSchedule, CheckpointSettings
 from headwater.runtime.job.launcher import _Job
 from tests.unit.runtime.in_process_engine import plan_of
 from tests.unit.runtime.test_checkpoints import SpanningJob

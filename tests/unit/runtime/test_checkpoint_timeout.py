@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from headwater.checkpoint.manifest import Manifest
-from headwater.runtime.engine import EpochHeader
+from headwater.runtime.epoch.engine import EpochHeader
 from headwater.runtime.job.checkpoint_failures import not_in_time
 from headwater.runtime.job.checkpoints import Cut
 from headwater.runtime.slot.protocol import SnapshotPart

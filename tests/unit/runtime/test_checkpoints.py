@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from headwater.checkpoint.epoch_sizing import EpochSizer
 from headwater.checkpoint.manifest import Manifest, PartitionRecord
 from headwater.checkpoint.paths import SnapshotKind
-from headwater.checkpoint.restart_policy import FixedDelay
-from headwater.checkpoint.schedule import CheckpointSchedule, CheckpointSettings
-from headwater.checkpoint.snapshot_file import SnapshotRef
+from headwater.checkpoint.snapshot.file import SnapshotRef
 from headwater.checkpoint.store import ManifestStore
 from headwater.common.errors import CheckpointError, JobFailedError
-from headwater.runtime.engine import EpochHeader
+from headwater.runtime.epoch.checkpoint_schedule import CheckpointSchedule, CheckpointSettings
+from headwater.runtime.epoch.engine import EpochHeader
+from headwater.runtime.epoch.restart_policy import FixedDelay
+from headwater.runtime.epoch.sizing import EpochSizer
 from headwater.runtime.job import checkpoints as checkpoints_module
 from headwater.runtime.job.committers import SinkCommitters
 from headwater.runtime.job.coordinator import Coordinator, RescaleAsked

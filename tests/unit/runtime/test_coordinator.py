@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from headwater.checkpoint.epoch_sizing import EpochSizer
 from headwater.checkpoint.paths import CheckpointLayout
-from headwater.checkpoint.restart_policy import FixedDelay, NoRestart, RestartPolicy
 from headwater.checkpoint.store import ManifestStore
 from headwater.common.errors import JobFailedError, UserCodeError
 from headwater.datastream import DataStream, KeyedProcessFunction, RuntimeContext, StreamExecutionEnvironment
 from headwater.datastream.state import ValueStateDescriptor
 from headwater.graph.plan import JobPlan
-from headwater.runtime.engine import EpochAttemptError, EpochHeader
+from headwater.runtime.epoch.engine import EpochAttemptError, EpochHeader
+from headwater.runtime.epoch.restart_policy import FixedDelay, NoRestart, RestartPolicy
+from headwater.runtime.epoch.sizing import EpochSizer
 from headwater.runtime.job.acks import StageAck
 from headwater.runtime.job.coordinator import Coordinator, JobCancelledError
 from headwater.runtime.job.loop import run_epochs

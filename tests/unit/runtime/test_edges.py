@@ -23,9 +23,9 @@ from headwater.common.ids import MAX_WATERMARK, MIN_WATERMARK
 from headwater.common.typeinfo import Types
 from headwater.graph.checked_key_selector import CheckedKeySelector
 from headwater.graph.plan import Exchange, InputSpec
-from headwater.runtime.chunk import FrameKind, Header, decode_header, decode_records, payload_of
-from headwater.runtime.edges import CHUNK_RECORDS, EdgeWriter
-from headwater.state.key_groups import key_group, partition_of_key_group
+from headwater.runtime.stage.chunk import FrameKind, Header, decode_header, decode_records, payload_of
+from headwater.runtime.stage.edges import CHUNK_RECORDS, EdgeWriter
+from headwater.state.keys.key_groups import key_group, partition_of_key_group
 
 MAX_PARALLELISM = 128
 Timestamps = list[int | None] | None

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from headwater.checkpoint.directory_lock import DirectoryLock
 from headwater.checkpoint.manifest import Manifest
-from headwater.checkpoint.protocol import Resume
+from headwater.checkpoint.start.decision import Resume
+from headwater.checkpoint.start.directory_lock import DirectoryLock
 from headwater.common import Configuration
 from headwater.common.errors import CheckpointError
 from headwater.runtime.job.start import JobStart, prepare_start

@@ -15,14 +15,15 @@ import cloudpickle
 import psutil
 import pytest
 
-from headwater.common.processes import alive, is_named
+from headwater.common.machine.processes import alive, is_named
 from headwater.runtime.main_module import capture_main
-from headwater.runtime.slot import fork_client, fork_server, launcher
-from headwater.runtime.slot.client import answers, shut_down
+from headwater.runtime.slot import fork_client, fork_server
+from headwater.runtime.slot import starter as launcher
 from headwater.runtime.slot.directories import socket_directory
-from headwater.runtime.slot.launcher import SlotLaunch, launch_slot, local_host
 from headwater.runtime.slot.process import PROCESS_NAME
 from headwater.runtime.slot.protocol import ConnectionLostError, SlotAddress
+from headwater.runtime.slot.relay import answers, shut_down
+from headwater.runtime.slot.starter import SlotLaunch, launch_slot, local_host
 from tests.unit.runtime.in_process_engine import plan_of
 from tests.unit.runtime.test_slot import build
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headwater.checkpoint.paths import SnapshotKind
-from headwater.checkpoint.snapshot_file import SnapshotRef, write_snapshot
+from headwater.checkpoint.snapshot.file import SnapshotRef, write_snapshot
 from headwater.common.errors import CheckpointError
 from headwater.runtime.slot.full_snapshot import (
     MAX_DELTAS,
@@ -20,7 +20,7 @@ from headwater.runtime.slot.full_snapshot import (
     full_snapshot_is_due,
     warn_of_failure,
 )
-from headwater.state.section import Section
+from headwater.state.snapshot.section import Section
 
 MIB = 1 << 20
 

@@ -9,18 +9,18 @@ from typing import Any
 
 import pytest
 
-from headwater.checkpoint.epoch_sizing import EpochSizer
 from headwater.checkpoint.manifest import Manifest
-from headwater.checkpoint.rescale import plan_restore
-from headwater.checkpoint.restart_policy import FixedDelay
-from headwater.checkpoint.savepoint import write_savepoint
-from headwater.checkpoint.schedule import CheckpointSchedule, CheckpointSettings
+from headwater.checkpoint.restore.rescale import plan_restore
+from headwater.checkpoint.savepoint.savepoint import write_savepoint
 from headwater.checkpoint.store import ManifestStore
 from headwater.common import Configuration
 from headwater.common.connector import Committer
 from headwater.common.errors import CheckpointError, FencedError
 from headwater.runtime.background import THREADS, Background
-from headwater.runtime.engine import EpochHeader
+from headwater.runtime.epoch.checkpoint_schedule import CheckpointSchedule, CheckpointSettings
+from headwater.runtime.epoch.engine import EpochHeader
+from headwater.runtime.epoch.restart_policy import FixedDelay
+from headwater.runtime.epoch.sizing import EpochSizer
 from headwater.runtime.job.checkpoints import Checkpoints
 from headwater.runtime.job.committers import SinkCommitters
 from headwater.runtime.job.coordinator import Coordinator, RescaleAsked

@@ -7,9 +7,7 @@ from typing import Any
 
 import pytest
 
-from headwater.checkpoint.epoch_sizing import EpochSizer
 from headwater.checkpoint.paths import CheckpointLayout
-from headwater.checkpoint.restart_policy import FixedDelay
 from headwater.checkpoint.store import ManifestStore
 from headwater.datastream import (
     DataStream,
@@ -18,7 +16,9 @@ from headwater.datastream import (
     RuntimeContext,
     StreamExecutionEnvironment,
 )
-from headwater.runtime.engine import EpochAttemptError, EpochHeader
+from headwater.runtime.epoch.engine import EpochAttemptError, EpochHeader
+from headwater.runtime.epoch.restart_policy import FixedDelay
+from headwater.runtime.epoch.sizing import EpochSizer
 from headwater.runtime.job.coordinator import Coordinator
 from headwater.runtime.job.loop import run_epochs
 from headwater.testing import CollectingSink

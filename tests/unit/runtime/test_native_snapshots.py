@@ -20,24 +20,24 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 from rocksdict import Options
 
 from headwater.checkpoint.manifest import Manifest, PartitionRecord
-from headwater.checkpoint.native_snapshot import NativeSnapshot
-from headwater.checkpoint.rescale import PartitionRestore, RestorePart
-from headwater.checkpoint.snapshot_file import SnapshotRef, _read_index
+from headwater.checkpoint.restore.rescale import PartitionRestore, RestorePart
+from headwater.checkpoint.snapshot.file import SnapshotRef, _read_index
+from headwater.checkpoint.snapshot.native import NativeSnapshot
 from headwater.checkpoint.store import ManifestStore
 from headwater.common.errors import CheckpointError, LocalDiskError
 from headwater.datastream import DataStream, KeyedProcessFunction, RuntimeContext, StreamExecutionEnvironment
 from headwater.datastream.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
 from headwater.graph.plan import JobPlan
-from headwater.runtime.edges import Emit
-from headwater.runtime.engine import EpochHeader
+from headwater.runtime.epoch.engine import EpochHeader
 from headwater.runtime.slot.full_snapshot import FullSnapshotChild
 from headwater.runtime.slot.native_snapshots import NativeUpload
 from headwater.runtime.slot.protocol import BeginEpoch, SlotAck
 from headwater.runtime.slot.slot import Slot
+from headwater.runtime.stage.edges import Emit
 from headwater.state.keyed_backend import KeyedStateBackend
-from headwater.state.rocksdb_facts import Facts
-from headwater.state.rocksdb_options import RocksDBMemory
-from headwater.state.section import KEYED
+from headwater.state.rocksdb.facts import Facts
+from headwater.state.rocksdb.options import RocksDBMemory
+from headwater.state.snapshot.section import KEYED
 from headwater.state.timers import TimerQueue
 from tests.unit.runtime.in_process_engine import plan_of
 from tests.unit.runtime.test_coordinator import Job, summing
@@ -129,7 +129,7 @@ def finish_upload(slot: Slot) -> None:
 @pytest.fixture
 def driver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[RocksDriver]:
     monkeypatch.setattr("headwater.runtime.slot.full_snapshot.MAX_DELTAS", 2)
-    monkeypatch.setattr("headwater.state.rocksdb_value.WRITTEN_AT_ONCE", 3)
+    monkeypatch.setattr("headwater.state.rocksdb.value.WRITTEN_AT_ONCE", 3)
     monkeypatch.setattr(os, "fork", lambda: pytest.fail("a process with RocksDB must not fork"))
     made = RocksDriver(tmp_path)
     yield made
@@ -168,7 +168,7 @@ def test_a_native_snapshot_replaces_the_chain(driver: RocksDriver) -> None:
 def test_timers_are_part_of_a_native_snapshot(
     driver: RocksDriver, monkeypatch: pytest.MonkeyPatch, in_memory: int
 ) -> None:
-    monkeypatch.setattr("headwater.state.rocksdb_options.DEFAULT_TIMERS_IN_MEMORY", in_memory)
+    monkeypatch.setattr("headwater.state.rocksdb.options.DEFAULT_TIMERS_IN_MEMORY", in_memory)
     slot = driver.new_slot()
     driver.epoch(slot, *((key, "wait") for key in range(10)))
     driver.until_native(slot, ("other", 1))
@@ -385,7 +385,7 @@ def test_damage_is_found_before_a_database_is_opened(
         position = 1000 if what == "index" else len(content) // 2  # the index begins with what belongs to the database
         path.write_bytes(content[:position] + bytes([content[position] ^ 1]) + content[position + 1 :])
     monkeypatch.setattr(
-        "headwater.state.rocksdb_backend.native_facts", lambda _: pytest.fail("it was opened all the same")
+        "headwater.state.rocksdb.backend.native_facts", lambda _: pytest.fail("it was opened all the same")
     )
     with pytest.raises(CheckpointError, match=path.name):
         driver.attempt(driver.new_slot(), (1, LOOK))
@@ -574,8 +574,8 @@ def _awaited(snapshot: Any, done: Any) -> bool:
 
 def test_slots_on_both_backends_stay_in_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("headwater.runtime.slot.full_snapshot.MAX_DELTAS", 2)
-    monkeypatch.setattr("headwater.state.rocksdb_value.WRITTEN_AT_ONCE", 3)
-    monkeypatch.setattr("headwater.state.rocksdb_options.DEFAULT_TIMERS_IN_MEMORY", 4)
+    monkeypatch.setattr("headwater.state.rocksdb.value.WRITTEN_AT_ONCE", 3)
+    monkeypatch.setattr("headwater.state.rocksdb.options.DEFAULT_TIMERS_IN_MEMORY", 4)
     for snapshot in (NativeUpload, FullSnapshotChild):
         monkeypatch.setattr(snapshot, "done", lambda self, done=snapshot.done: not Pair.slow and _awaited(self, done))
     in_memory = Path("/dev/shm")
@@ -611,7 +611,7 @@ class RocksJob(Job):
 def test_a_job_whose_slots_are_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kill_every: int) -> None:
     """Whatever is half sent at that moment: all results are right, and only what manifests name is left."""
     monkeypatch.setattr("headwater.runtime.slot.full_snapshot.MAX_DELTAS", 2)
-    monkeypatch.setattr("headwater.state.rocksdb_value.WRITTEN_AT_ONCE", 3)
+    monkeypatch.setattr("headwater.state.rocksdb.value.WRITTEN_AT_ONCE", 3)
     job = RocksJob(tmp_path)
     job.start()
     kinds: list[str] = []

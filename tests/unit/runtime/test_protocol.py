@@ -15,9 +15,7 @@ import pytest
 
 from headwater.graph.plan import JobPlan
 from headwater.runtime.slot import process
-from headwater.runtime.slot.client import connect
 from headwater.runtime.slot.directories import socket_directory
-from headwater.runtime.slot.launcher import local_host
 from headwater.runtime.slot.process import SlotConfig, SlotServer
 from headwater.runtime.slot.protocol import (
     Attempt,
@@ -31,6 +29,8 @@ from headwater.runtime.slot.protocol import (
     authenticate_server,
     send,
 )
+from headwater.runtime.slot.relay import connect
+from headwater.runtime.slot.starter import local_host
 
 SECRET = b"s" * 32
 

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from headwater.checkpoint.rescale import PartitionRestore, RestorePart
-from headwater.checkpoint.snapshot_file import SnapshotRef
+from headwater.checkpoint.restore.rescale import PartitionRestore, RestorePart
+from headwater.checkpoint.snapshot.file import SnapshotRef
 from headwater.common.errors import CheckpointError
-from headwater.runtime.engine import EpochHeader
+from headwater.runtime.epoch.engine import EpochHeader
 from headwater.runtime.slot.protocol import BeginEpoch
 from tests.unit.runtime.in_process_engine import plan_of
 from tests.unit.runtime.keeping_job import PARTITION, STAGE, KeepingJob
@@ -24,7 +24,7 @@ from tests.unit.runtime.test_native_snapshots import build, finish_upload, rocks
 def job(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[KeepingJob]:
     """Its newest checkpoint is the first that begins with a full (or native) snapshot in place of older ones."""
     monkeypatch.setattr("headwater.runtime.slot.full_snapshot.MAX_DELTAS", 4)
-    monkeypatch.setattr("headwater.state.rocksdb_value.WRITTEN_AT_ONCE", 2)
+    monkeypatch.setattr("headwater.state.rocksdb.value.WRITTEN_AT_ONCE", 2)
     plan = plan_of(build) if request.param == "heap" else rocksdb_plan(tmp_path / "local")
     made = KeepingJob(plan, tmp_path / "checkpoints", retained=3)
     slot = made.new_slot()
@@ -165,7 +165,7 @@ class Damager:
 @pytest.fixture
 def frequent(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("headwater.runtime.slot.full_snapshot.MAX_DELTAS", 3)
-    monkeypatch.setattr("headwater.state.rocksdb_value.WRITTEN_AT_ONCE", 2)
+    monkeypatch.setattr("headwater.state.rocksdb.value.WRITTEN_AT_ONCE", 2)
 
 
 @pytest.mark.usefixtures("frequent")

@@ -10,10 +10,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from headwater.checkpoint.epoch_sizing import EpochSizer
 from headwater.checkpoint.manifest import Manifest
 from headwater.checkpoint.paths import CheckpointLayout
-from headwater.checkpoint.restart_policy import NoRestart
 from headwater.checkpoint.store import ManifestStore
 from headwater.common import Row, WatermarkStrategy
 from headwater.common.errors import HeadwaterError
@@ -21,10 +19,12 @@ from headwater.datastream import DataStream, StreamExecutionEnvironment
 from headwater.datastream.connectors.data_generator import DataGeneratorSource
 from headwater.graph.plan import JobPlan
 from headwater.operators.sink import SinkOperator
+from headwater.runtime.epoch.restart_policy import NoRestart
+from headwater.runtime.epoch.sizing import EpochSizer
 from headwater.runtime.job.coordinator import Coordinator
-from headwater.runtime.shadow import ShadowRun, diverted
-from headwater.runtime.shadow_diff import DifferingRecord, common_stand, compare_sinks, first_records, last_stand
-from headwater.runtime.shadow_sink import DivertedSink, comparable_text, diverted_records
+from headwater.runtime.shadow.diff import DifferingRecord, common_stand, compare_sinks, first_records, last_stand
+from headwater.runtime.shadow.run import ShadowRun, diverted
+from headwater.runtime.shadow.sink import DivertedSink, comparable_text, diverted_records
 from headwater.testing import CollectingSink
 from tests.unit.runtime.in_process_engine import InProcessEngine
 

@@ -9,15 +9,15 @@ from typing import Any
 import pytest
 
 from headwater.checkpoint.paths import CheckpointLayout
-from headwater.checkpoint.snapshot_file import SnapshotRef
+from headwater.checkpoint.snapshot.file import SnapshotRef
 from headwater.common.errors import CheckpointError, UserCodeError
 from headwater.datastream import DataStream, KeyedProcessFunction, RuntimeContext, StreamExecutionEnvironment
 from headwater.datastream.state import ValueStateDescriptor
 from headwater.graph.plan import JobPlan
-from headwater.runtime.chunk import FrameKind, decode_header, decode_records, payload_of
 from headwater.runtime.slot.protocol import Attempt, Base, BeginEpoch, SlotAck, SlotAddress
 from headwater.runtime.slot.slot import Slot, StateLostError
-from headwater.runtime.stage_runner import edge_id
+from headwater.runtime.stage.chunk import FrameKind, decode_header, decode_records, payload_of
+from headwater.runtime.stage.runner import edge_id
 from tests.unit.runtime.in_process_engine import plan_of
 
 

@@ -15,7 +15,7 @@ from headwater.datastream.connectors.number_seq import RangeReader
 from headwater.graph.plan import SourceSpec
 from headwater.runtime.job.acks import SplitAck
 from headwater.runtime.job.source_progress import BURST_MS, SplitSourceProgress
-from headwater.runtime.source_task import SourceTask
+from headwater.runtime.stage.source_task import SourceTask
 
 NOW_MS = 1_700_000_000_000
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from headwater.common.ids import MAX_WATERMARK, MIN_WATERMARK
-from headwater.runtime.chunk import FrameKind, Header, decode_records, encode_frame, encode_records
-from headwater.runtime.stage_input import Spool, StageInput
-from headwater.runtime.stage_runner import consumer_of, edge_id
+from headwater.runtime.stage.chunk import FrameKind, Header, decode_records, encode_frame, encode_records
+from headwater.runtime.stage.input import Spool, StageInput
+from headwater.runtime.stage.runner import consumer_of, edge_id
 
 HEAD = 5
 EDGE = edge_id(HEAD, 0)

@@ -24,8 +24,8 @@ from headwater.datastream import (
 )
 from headwater.datastream.state import ValueStateDescriptor
 from headwater.graph.plan import JobPlan
-from headwater.runtime.chunk import FrameKind, decode_header, decode_records, payload_of
-from headwater.runtime.stage_runner import RunnerIdentity, StageRunner, edge_id
+from headwater.runtime.stage.chunk import FrameKind, decode_header, decode_records, payload_of
+from headwater.runtime.stage.runner import RunnerIdentity, StageRunner, edge_id
 from tests.unit.runtime.in_process_engine import plan_of
 
 NOW_MS = 1_700_000_000_000

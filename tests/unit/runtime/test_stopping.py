@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from headwater.checkpoint.savepoint import open_savepoint
+from headwater.checkpoint.savepoint.savepoint import open_savepoint
 from headwater.common.errors import CheckpointError
-from headwater.runtime.engine import EpochHeader
+from headwater.runtime.epoch.engine import EpochHeader
 from headwater.runtime.job import checkpoints as checkpoints_module
 from headwater.runtime.job.coordinator import StoppedWithSavepoint
 from headwater.runtime.job.requests import SavepointRequest

@@ -18,15 +18,15 @@ from headwater.datastream.connectors.bulk_writers import EncodedWriter
 from headwater.datastream.connectors.data_generator import DataGeneratorSource
 from headwater.datastream.connectors.file_system import BucketAssigner, FileSink
 from headwater.graph.plan import JobPlan
-from headwater.runtime.chunk import payload_of
-from headwater.runtime.engine import EpochHeader
+from headwater.runtime.epoch.engine import EpochHeader
 from headwater.runtime.job.acks import EpochFailure, SourceAck
 from headwater.runtime.job.source_progress import SplitSourceProgress
 from headwater.runtime.main_module import capture_main
-from headwater.runtime.slot.launcher import SlotLaunch
 from headwater.runtime.slot.protocol import Attempt, Base
-from headwater.runtime.source_task import SourceTask
+from headwater.runtime.slot.starter import SlotLaunch
 from headwater.runtime.spark.tasks import WorkerJob, source_stage
+from headwater.runtime.stage.chunk import payload_of
+from headwater.runtime.stage.source_task import SourceTask
 from tests.unit.runtime.in_process_engine import plan_of
 
 NUMBERS = DataGeneratorSource(str, 2)

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, Optional, TypeVar
 
 import pytest
 
-from headwater.state.annotations import annotation_change, annotation_text
+from headwater.state.evolution.annotations import annotation_change, annotation_text
 
 T = TypeVar("T")
 

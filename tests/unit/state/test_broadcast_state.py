@@ -12,8 +12,8 @@ from headwater.common.errors import StateError
 from headwater.state.api import BroadcastState, ReadOnlyBroadcastState
 from headwater.state.descriptors import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
 from headwater.state.operator_backend import OperatorStateBackend
-from headwater.state.section import BROADCAST, Section
-from headwater.state.ttl_config import StateTtlConfig
+from headwater.state.snapshot.section import BROADCAST, Section
+from headwater.state.ttl.config import StateTtlConfig
 
 RULES = MapStateDescriptor("rules")
 

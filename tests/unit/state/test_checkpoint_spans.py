@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from headwater.state.descriptors import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
-from headwater.state.heap_backend import HeapKeyedStateBackend
+from headwater.state.heap.backend import HeapKeyedStateBackend
 from headwater.state.operator_backend import OperatorStateBackend
-from headwater.state.section import Section
+from headwater.state.snapshot.section import Section
 
 KEYS = st.integers(0, 3)
 NAMESPACES = st.integers(0, 2)

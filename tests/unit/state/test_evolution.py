@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headwater.state import payload
-from headwater.state.evolution import StoredRecord
+from headwater.state.evolution.changed_classes import StoredRecord
+from headwater.state.snapshot import payload
 from tests.unit.state.changing_module import ChangingModule, changing_module
 
 FORMS = ["", "(slots=True)", "(frozen=True)", "(frozen=True, slots=True)"]

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headwater.common.errors import InvalidKeyError
-from headwater.state import key_groups
-from headwater.state.key_groups import (
+from headwater.state.keys import key_groups
+from headwater.state.keys.key_groups import (
     KeyRouter,
     by_key_group,
     key_group,

@@ -19,11 +19,11 @@ from headwater.state.descriptors import (
     StateDescriptor,
     ValueStateDescriptor,
 )
-from headwater.state.evolution import StoredRecord
+from headwater.state.evolution.changed_classes import StoredRecord
 from headwater.state.keyed_backend import KeyedStateBackend
 from headwater.state.operator_backend import OperatorStateBackend
-from headwater.state.section import Section
-from headwater.state.ttl_config import StateTtlConfig
+from headwater.state.snapshot.section import Section
+from headwater.state.ttl.config import StateTtlConfig
 from tests.unit.state.changing_module import ChangingModule, changing_module
 
 Sections = list[Section]

@@ -7,8 +7,8 @@ import pytest
 from headwater.common.errors import StateError
 from headwater.state.descriptors import ListStateDescriptor, ValueStateDescriptor
 from headwater.state.operator_backend import OperatorStateBackend
-from headwater.state.section import Section
-from headwater.state.ttl_config import StateTtlConfig
+from headwater.state.snapshot.section import Section
+from headwater.state.ttl.config import StateTtlConfig
 
 
 def restored(sections: list[Section]) -> OperatorStateBackend:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from headwater.common.errors import SerializationError, StateError
-from headwater.state import payload
+from headwater.state.snapshot import payload
 
 
 @dataclass
@@ -45,7 +45,7 @@ def test_what_cannot_be_pickled_is_named(value: Any, expected: str) -> None:
 _WRITER = """
 import sys
 from dataclasses import dataclass
-from headwater.state import payload
+from headwater.state.snapshot import payload
 
 def make():
     @dataclass
@@ -105,7 +105,7 @@ _MAIN = """
 import pickle, sys
 from dataclasses import dataclass, field
 import cloudpickle
-from headwater.state.schema import schema_of
+from headwater.state.evolution.schema import schema_of
 
 @dataclass{form}
 class Thing:
@@ -119,8 +119,8 @@ sys.stdout.buffer.write(pickle.dumps((tuple(schema_of(Thing)), cloudpickle.dumps
 @pytest.mark.parametrize("form", ["", "(slots=True)", "(frozen=True)", "(frozen=True, slots=True)"])
 def test_a_class_of_the_script_has_the_same_schema_in_a_slot(form: str) -> None:
     """There it arrives by value: what tells fields, defaults and slots apart must survive that."""
-    from headwater.state import evolution
-    from headwater.state.schema import schema_of
+    from headwater.state.evolution import changed_classes as evolution
+    from headwater.state.evolution.schema import schema_of
 
     written = subprocess.run(
         [sys.executable, "-c", _MAIN.replace("{form}", form)],

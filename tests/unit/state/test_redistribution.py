@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from headwater.common.errors import StateError
 from headwater.state.descriptors import ListStateDescriptor, MapStateDescriptor
 from headwater.state.operator_backend import OperatorStateBackend
-from headwater.state.redistribution import deal_list_state, joined_lists
-from headwater.state.section import Section
+from headwater.state.snapshot.redistribution import deal_list_state, joined_lists
+from headwater.state.snapshot.section import Section
 
 
 def chain_of(*versions: list[int], name: str = "l", uid: str = "op") -> list[Section]:

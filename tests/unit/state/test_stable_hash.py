@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from headwater.common.errors import InvalidKeyError
 from headwater.common.types import Row
-from headwater.state.stable_hash import hash_integers, stable_hash
+from headwater.state.keys.stable_hash import hash_integers, stable_hash
 
 
 class Point(NamedTuple):
@@ -119,7 +119,7 @@ FROZEN_TUPLES = [270925987, 2737903632, 2031668853, 907908927, 2977523775]
 _PROGRAM = """
 import datetime, uuid
 from headwater.common.types import Row
-from headwater.state.stable_hash import stable_hash
+from headwater.state.keys.stable_hash import stable_hash
 keys = ["a", b"a", ("a", 1, None), frozenset(["a", "b", "c"]), Row(x="a", y="b"), datetime.date(2024, 1, 1)]
 keys.append(uuid.UUID(int=1))
 print([stable_hash(key) for key in keys])

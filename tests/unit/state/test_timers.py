@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from headwater.common.errors import StateError
-from headwater.state.key_groups import key_group
-from headwater.state.section import EVENT_TIMERS, Section
+from headwater.state.keys.key_groups import key_group
+from headwater.state.snapshot.section import EVENT_TIMERS, Section
 from headwater.state.timers import Timer, TimerQueue
 
 
@@ -126,7 +126,7 @@ def test_ties_of_two_old_partitions_have_one_order_after_every_restore() -> None
 
 
 def test_a_section_of_something_else_is_refused() -> None:
-    from headwater.state import payload
+    from headwater.state.snapshot import payload
 
     data = payload.encode(("value", False, False), ([], [], []), "uid", "x")
     with pytest.raises(StateError, match="not timers"):

@@ -20,9 +20,9 @@ from headwater.state.descriptors import (
     StateDescriptor,
     ValueStateDescriptor,
 )
-from headwater.state.heap_backend import HeapKeyedStateBackend
-from headwater.state.ttl import TtlPolicy
-from headwater.state.ttl_config import StateTtlConfig
+from headwater.state.heap.backend import HeapKeyedStateBackend
+from headwater.state.ttl.config import StateTtlConfig
+from headwater.state.ttl.expiring import TtlPolicy
 
 
 def ttl(build: Callable[[StateTtlConfig.Builder], Any] = lambda builder: None, ms: int = 100) -> StateTtlConfig:

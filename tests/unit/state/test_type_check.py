@@ -25,8 +25,8 @@ from headwater.state.descriptors import (
 )
 from headwater.state.keyed_backend import KeyedStateBackend
 from headwater.state.operator_backend import OperatorStateBackend
-from headwater.state.rocksdb_options import RocksDBOptions
-from headwater.state.ttl_config import StateTtlConfig
+from headwater.state.rocksdb.options import RocksDBOptions
+from headwater.state.ttl.config import StateTtlConfig
 from headwater.state.type_check import StateTypeCheck
 
 _IN_MEMORY = Path("/dev/shm")

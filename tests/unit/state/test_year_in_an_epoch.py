@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from headwater.state.descriptors import MapStateDescriptor, ValueStateDescriptor
-from headwater.state.heap_backend import HeapKeyedStateBackend
+from headwater.state.heap.backend import HeapKeyedStateBackend
 
 MANY = 50_000
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from headwater.operators.window_base import CONTENTS, PANES, SESSIONS
-from headwater.operators.window_operator import MERGING_WINDOWS
+from headwater.operators.window.base import CONTENTS, PANES, SESSIONS
+from headwater.operators.window.operator import MERGING_WINDOWS
 from headwater.state.descriptors import ListStateDescriptor, ValueStateDescriptor
 
 Fill = Callable[[Callable[[Any], Any]], None]

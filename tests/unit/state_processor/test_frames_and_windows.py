@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from headwater.common.errors import StateError
-from headwater.operators.window_base import PANES
+from headwater.operators.window.base import PANES
 from headwater.state_processor import SavepointReader, SavepointWriter
 from tests.unit.checkpoint.old_job import OldJob
 from tests.unit.state_processor.stored_windows import same_for_all_keys, sessions, with_elements_and_merged

@@ -114,7 +114,7 @@ def test_sessions(tmp_path: Path, buffered: bool) -> None:
 
 
 def test_an_aggregate_shows_its_accumulator(tmp_path: Path) -> None:
-    from headwater.operators.functions import AggregateFunction
+    from headwater.operators.functions.plain import AggregateFunction
 
     class Mean(AggregateFunction):  # type: ignore[type-arg, unused-ignore]
         def create_accumulator(self) -> Any:

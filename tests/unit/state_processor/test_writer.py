@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from headwater.checkpoint.finished_splits import FinishedSplits
 from headwater.checkpoint.manifest import SourceRecord
-from headwater.checkpoint.rescale import OperatorShape, plan_restore
-from headwater.checkpoint.savepoint import open_savepoint, write_savepoint
-from headwater.checkpoint.snapshot_file import read_sections
+from headwater.checkpoint.restore.rescale import OperatorShape, plan_restore
+from headwater.checkpoint.savepoint.savepoint import open_savepoint, write_savepoint
+from headwater.checkpoint.snapshot.file import read_sections
 from headwater.common.errors import CheckpointError, StateError, TypeMismatchError
 from headwater.common.time import Time
 from headwater.common.typeinfo import Types
@@ -26,7 +26,7 @@ from headwater.state.descriptors import (
     ReducingStateDescriptor,
     ValueStateDescriptor,
 )
-from headwater.state.ttl_config import StateTtlConfig
+from headwater.state.ttl.config import StateTtlConfig
 from headwater.state_processor import SavepointReader, SavepointWriter
 from tests.unit.checkpoint.old_job import LIST, OFFSETS, RULES, VALUE, OldJob, OperatorState, restored
 

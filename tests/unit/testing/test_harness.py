@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from headwater.common.errors import InvalidKeyError, PlanError
-from headwater.operators.functions import KeyedProcessFunction, ReduceFunction
+from headwater.operators.functions.plain import KeyedProcessFunction, ReduceFunction
 from headwater.operators.map import MapOperator
 from headwater.testing import ManualClock, OneInputOperatorHarness
 

@@ -1,0 +1,281 @@
+"""Who takes which state when a job goes on with another parallelism, or with other operators around its state. Pure.
+
+A manifest says what the old partitions persisted. The new plan says which operators there are, in which stage and how
+many partitions. Operators are matched by uid, wherever they are now. For each new partition the result is a list of
+`RestorePart`s, one per old partition it takes something from:
+
+- keyed state and timers: the key groups that both the old and the new partition own;
+- broadcast state: all of it, from one old partition;
+- list state: of all old partitions, to be dealt out (`state.redistribution`); as it is if the parallelism is the same;
+- event time: the old partition's own if the parallelism is the same, else the minimum over the old partitions.
+
+For an unchanged shape that is exactly: partition i reads the chain of partition i.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+import msgspec
+
+from headwater.checkpoint.manifest import Manifest, PartitionRecord
+from headwater.checkpoint.snapshot.file import SnapshotRef
+from headwater.checkpoint.storage.base import StorageSpec
+from headwater.common.errors import CheckpointError
+from headwater.common.ids import MAX_WATERMARK, MIN_WATERMARK
+from headwater.state.keys.key_groups import key_group_range
+
+Place = tuple[int, int]
+"""(stage, partition)"""
+
+
+@dataclass(frozen=True)
+class OperatorShape:
+    """What a plan says about one operator behind the first shuffle."""
+
+    uid: str
+    stage: int
+    parallelism: int
+    stateful: bool
+    """Its state is in snapshots. The event time of others is restored as well."""
+
+
+@dataclass(frozen=True)
+class RestorePart:
+    """What one new partition takes from one old partition. All uids are those in the snapshots."""
+
+    directory: str | StorageSpec
+    """The checkpoint or savepoint directory that has the snapshots."""
+    stage: int
+    partition: int
+    snapshots: tuple[SnapshotRef, ...]
+    """The old partition's chain, oldest first. All of it is read, in this order."""
+    keyed: Mapping[str, range] = field(default_factory=dict)
+    """{uid: key groups to take, of keyed state and timers}"""
+    broadcast: frozenset[str] = frozenset()
+    """Uids whose broadcast state is taken from here."""
+    lists: frozenset[str] = frozenset()
+    """Uids whose list state is taken as it is."""
+    dealt: frozenset[str] = frozenset()
+    """Uids whose list state is one of those to be dealt out."""
+
+
+@dataclass(frozen=True)
+class PartitionRestore:
+    """All that one new partition begins with. Plain data, to be sent to its slot."""
+
+    stage: int
+    partition: int
+    parts: tuple[RestorePart, ...] = ()
+    """In the order of the old partitions, on which dealing depends."""
+    parallelisms: Mapping[str, int] = field(default_factory=dict)
+    """{uid in the snapshots: how many partitions its list state is dealt out to}"""
+    renamed: Mapping[str, str] = field(default_factory=dict)
+    """{uid in the snapshots: uid now}, only where they differ."""
+    watermarks: Mapping[str, int] = field(default_factory=dict)
+    """{"head:<uid>" or "out:<uid>": event time}, with uids as they are now."""
+    next_processing_timer_ms: int | None = None
+
+
+def plan_restore(
+    manifest: Manifest,
+    operators: Iterable[OperatorShape],
+    directory: str | StorageSpec,
+    renamed: Mapping[str, str] | None = None,
+) -> dict[Place, PartitionRestore]:
+    """What each partition of the new plan begins with: {(stage, partition): ...}, for every partition it has.
+
+    `manifest` has the uids as they are now (see `rename_uids`), `renamed` says {uid in its snapshots: uid now}.
+    """
+    old = _OldShape(manifest, renamed or {})
+    by_place: dict[Place, list[OperatorShape]] = {}
+    for operator in sorted(operators, key=lambda shape: (shape.stage, shape.uid)):
+        if operator.parallelism > manifest.max_parallelism:
+            raise CheckpointError(
+                f"operator '{operator.uid}' is to have {operator.parallelism} partitions, but its state has "
+                f"{manifest.max_parallelism} key groups, which is fixed; expected a parallelism of at most that"
+            )
+        for partition in range(operator.parallelism):
+            by_place.setdefault((operator.stage, partition), []).append(operator)
+    return {place: _restore_of(place, shapes, old, directory) for place, shapes in sorted(by_place.items())}
+
+
+def rename_uids(manifest: Manifest, mapping: Mapping[str, str]) -> Manifest:
+    """The manifest as if its operators, sources and sinks had always had the uids that `mapping` gives them.
+
+    Only what the manifest itself says changes: snapshots keep the uids they were written with.
+    """
+    if not mapping:
+        return manifest
+
+    def place(key: str) -> str:
+        side, _, uid = key.partition(":")
+        return f"{side}:{mapping.get(uid, uid)}"
+
+    def counter(key: str) -> str:
+        uid, dot, what = key.rpartition(".")
+        return f"{mapping.get(uid, uid)}{dot}{what}"
+
+    def now(uid: str) -> str:
+        return mapping.get(uid, uid)
+
+    replace = msgspec.structs.replace
+    sources = {}
+    for uid, source in manifest.sources.items():
+        splits = {
+            split_id: replace(split, details={place(key): value for key, value in split.details.items()})
+            for split_id, split in source.splits.items()
+        }
+        details = {place(key): value for key, value in source.details.items()}
+        sources[now(uid)] = replace(source, splits=splits, details=details)
+    return replace(
+        manifest,
+        operators={now(uid): name for uid, name in manifest.operators.items()},
+        partitions=[
+            replace(record, watermarks={place(key): value for key, value in record.watermarks.items()})
+            for record in manifest.partitions
+        ],
+        sources=sources,
+        committables={now(uid): items for uid, items in manifest.committables.items()},
+        counters={counter(key): value for key, value in manifest.counters.items()},
+    )
+
+
+class _OldShape:
+    """Where the state of each operator was."""
+
+    def __init__(self, manifest: Manifest, renamed: Mapping[str, str]) -> None:
+        self.max_parallelism = manifest.max_parallelism
+        self.records: dict[Place, PartitionRecord] = {
+            (record.stage, record.partition): record
+            for record in sorted(manifest.partitions, key=lambda record: (record.stage, record.partition))
+        }
+        self.renamed = renamed
+        self._old_uids = {new: old for old, new in renamed.items()}
+        self._stateful = manifest.operators
+        self._event_time_is_over = manifest.finished
+        self._homes: dict[str, list[Place]] = {}
+        for place, record in self.records.items():
+            for key in record.watermarks:
+                side, _, uid = key.partition(":")
+                if side == "out":
+                    self._homes.setdefault(uid, []).append(place)
+        for uid in self._stateful:
+            # No partition speaks of the operator: its state may be anywhere.
+            self._homes.setdefault(uid, [place for place, record in self.records.items() if record.snapshots])
+
+    def homes(self, uid: str) -> list[Place]:
+        """The old partitions that had operator `uid`, in their order."""
+        return self._homes.get(uid, [])
+
+    def uid_in_snapshots(self, uid: str) -> str:
+        return self._old_uids.get(uid, uid)
+
+    def has_state(self, uid: str) -> bool:
+        return uid in self._stateful
+
+    def knows(self, uid: str) -> bool:
+        """Whether the partitions say who of them had the operator."""
+        homes = self.homes(uid)
+        return bool(homes) and f"out:{uid}" in self.records[homes[0]].watermarks
+
+    def key_groups(self, uid: str, place: Place) -> range:
+        """The key groups of `uid` that an old partition may have."""
+        if not self.knows(uid):
+            return range(self.max_parallelism)
+        return key_group_range(place[1], self.max_parallelism, len(self.homes(uid)))
+
+    def same_partition(self, shape: OperatorShape, partition: int) -> Place | None:
+        """The old partition that the operator's new one continues as it is; None if the parallelism is another."""
+        homes = self.homes(shape.uid)
+        return homes[partition] if self.knows(shape.uid) and len(homes) == shape.parallelism else None
+
+    def watermarks(self, shape: OperatorShape, partition: int) -> dict[str, int]:
+        same = self.same_partition(shape, partition)
+        homes = self.homes(shape.uid) if same is None else [same]
+        found: dict[str, int] = {}
+        for key in (f"head:{shape.uid}", f"out:{shape.uid}"):
+            stored = [self.records[home].watermarks.get(key) for home in homes]
+            known = [watermark for watermark in stored if watermark is not None]
+            if known:
+                watermark = min(known)
+                # A finished job said farewell with the last watermark there is. Who goes on from its state has a new
+                # input, and none of it would be on time.
+                if self._event_time_is_over and watermark == MAX_WATERMARK:
+                    watermark = MIN_WATERMARK
+                found[key] = watermark
+        return found
+
+
+class _PartBuilder:
+    """One `RestorePart` in the making."""
+
+    def __init__(self) -> None:
+        self.keyed: dict[str, range] = {}
+        self.broadcast: set[str] = set()
+        self.lists: set[str] = set()
+        self.dealt: set[str] = set()
+
+
+def _restore_of(
+    place: Place, shapes: list[OperatorShape], old: _OldShape, directory: str | StorageSpec
+) -> PartitionRestore:
+    partition = place[1]
+    builders: dict[Place, _PartBuilder] = {}
+    watermarks: dict[str, int] = {}
+    parallelisms: dict[str, int] = {}
+    renamed: dict[str, str] = {}
+    for shape in shapes:
+        watermarks |= old.watermarks(shape, partition)
+        if not shape.stateful or not old.has_state(shape.uid):
+            continue
+        uid = old.uid_in_snapshots(shape.uid)
+        if uid != shape.uid:
+            renamed[uid] = shape.uid
+        if _take(shape, partition, uid, old, builders):
+            parallelisms[uid] = shape.parallelism
+    parts = []
+    timers = []
+    for home in sorted(builders):
+        record, builder = old.records[home], builders[home]
+        if record.next_processing_timer_ms is not None:
+            timers.append(record.next_processing_timer_ms)
+        if record.snapshots:
+            parts.append(
+                RestorePart(
+                    directory=directory,
+                    stage=home[0],
+                    partition=home[1],
+                    snapshots=tuple(record.snapshots),
+                    keyed=builder.keyed,
+                    broadcast=frozenset(builder.broadcast),
+                    lists=frozenset(builder.lists),
+                    dealt=frozenset(builder.dealt),
+                )
+            )
+    return PartitionRestore(*place, tuple(parts), parallelisms, renamed, watermarks, min(timers, default=None))
+
+
+def _take(shape: OperatorShape, partition: int, uid: str, old: _OldShape, builders: dict[Place, _PartBuilder]) -> bool:
+    """Note what this partition of the operator takes from where. True if its list state is to be dealt out."""
+    same = old.same_partition(shape, partition)
+    mine = key_group_range(partition, old.max_parallelism, shape.parallelism)
+    if same is not None:
+        builder = builders.setdefault(same, _PartBuilder())
+        builder.keyed[uid] = mine
+        builder.broadcast.add(uid)
+        builder.lists.add(uid)
+        return False
+    homes = old.homes(shape.uid)
+    for home in homes:
+        builder = builders.setdefault(home, _PartBuilder())
+        theirs = old.key_groups(shape.uid, home)
+        shared = range(max(mine.start, theirs.start), min(mine.stop, theirs.stop))
+        if shared:
+            builder.keyed[uid] = shared
+        builder.dealt.add(uid)
+    # Where it is not known who had the operator, any of them may have its broadcast state, and all have the same.
+    for home in [homes[partition % len(homes)]] if old.knows(shape.uid) else homes:
+        builders[home].broadcast.add(uid)
+    return True

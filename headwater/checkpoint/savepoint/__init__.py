@@ -1,0 +1,1 @@
+"""Savepoints and retained checkpoints: write, open, list, compare."""

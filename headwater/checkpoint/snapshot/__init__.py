@@ -1,0 +1,1 @@
+"""Files in which a slot persists its state."""

@@ -1,0 +1,300 @@
+"""The file in which one slot persists what it holds (full) or what one epoch changed (delta).
+
+::
+
+    magic "HWSNAP\\0\\0" | u32 format version | u32 header length | header (msgpack)
+    section payloads, one after another, each as it is or zstd-compressed
+    index (msgpack): uid, kind, name, key group, offset, stored length, raw length, codec, xxh64 of each section
+    u64 index offset | u32 index length | u64 checksum of header and index | u64 file length | magic
+
+The checksum in `SnapshotRef` covers header and index, and the index holds the checksum of every section. So a reader
+that wants a few key groups reads the end of the file and those ranges, and has still checked every byte it uses.
+"""
+
+from __future__ import annotations
+
+import logging
+import struct
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, BinaryIO, Final, TypeVar
+
+import msgspec
+import xxhash
+import zstandard
+
+from headwater.checkpoint.paths import SnapshotKind
+from headwater.checkpoint.storage.base import Location, stored
+from headwater.common.errors import CheckpointError, DamagedSnapshotError
+from headwater.state.snapshot.section import Section
+
+log = logging.getLogger(__name__)
+
+_T = TypeVar("_T")
+
+FORMAT_VERSION: Final = 1
+COMPRESS_FROM_BYTES: Final = 4096
+"""Smaller sections are stored as they are: a delta of a few keys must not pay for a compressor."""
+
+_MAGIC: Final = b"HWSNAP\0\0"
+_HEAD: Final = struct.Struct("<8sII")
+_FOOT: Final = struct.Struct("<QIQQ8s")
+_RAW: Final = 0
+_ZSTD: Final = 1
+
+
+class NativeFile(msgspec.Struct, frozen=True, array_like=True):
+    """A file that a state backend made and that never changes. Any number of snapshots may name it."""
+
+    name: str
+    length: int
+    checksum: int
+    """xxh64 of its bytes."""
+
+
+class SnapshotRef(msgspec.Struct, frozen=True, array_like=True):
+    """What a manifest says about one snapshot file. New fields go to the end, with a default."""
+
+    name: str
+    length: int
+    checksum: int
+    epoch: int
+    kind: SnapshotKind
+    key_groups: tuple[int, int]
+    """First key group of the slot, and the one after its last. (0, 0) for a slot without keyed state."""
+    files: tuple[NativeFile, ...] = ()
+    """Of kind 'native': the files that belong to it, beside the one called `name` (native_snapshot.py)."""
+
+    @property
+    def total_bytes(self) -> int:
+        """Of all its files."""
+        return self.length + sum(file.length for file in self.files)
+
+
+class _Entry(msgspec.Struct, frozen=True, array_like=True):
+    """One section in the index."""
+
+    uid: str
+    kind: str
+    name: str
+    key_group: int
+    offset: int
+    stored_length: int
+    raw_length: int
+    codec: int
+    checksum: int
+
+
+def write_snapshot(
+    path: Location, header: Mapping[str, Any], sections: Iterable[Section], *, durable: bool = True
+) -> SnapshotRef:
+    """Write `sections` to `path` and return what the manifest must say about the file.
+
+    `header` needs `epoch` (int), `kind` ('delta' or 'full') and `key_groups` (a range or a pair); further plain values
+    are kept for people and tools. Called by the slot, or by its forked child. Consumes `sections` once, in order, and
+    holds one payload at a time. The file is at its name only when it is whole. Raises CheckpointError if it cannot be
+    written (any OSError); what else `sections` raises passes through.
+    """
+    facts = dict(header)
+    key_groups = facts["key_groups"]
+    first, stop = (key_groups.start, key_groups.stop) if isinstance(key_groups, range) else map(int, key_groups)
+    facts["key_groups"] = (first, stop)
+    header_bytes = msgspec.msgpack.encode(facts)
+    entries: list[_Entry] = []
+    compressor: zstandard.ZstdCompressor | None = None
+    target = stored(path)
+    try:
+        with target.storage.write(target.path, durable=durable) as file:
+            offset = file.write(_HEAD.pack(_MAGIC, FORMAT_VERSION, len(header_bytes)) + header_bytes)
+            for section in sections:
+                payload, codec = section.payload, _RAW
+                raw_length = len(payload)
+                if raw_length >= COMPRESS_FROM_BYTES:
+                    compressor = compressor or zstandard.ZstdCompressor(level=1)
+                    compressed = compressor.compress(payload)
+                    if len(compressed) < raw_length * 0.9:
+                        payload, codec = compressed, _ZSTD
+                file.write(payload)
+                entries.append(
+                    _Entry(
+                        section.uid,
+                        section.kind,
+                        section.name,
+                        section.key_group,
+                        offset,
+                        len(payload),
+                        raw_length,
+                        codec,
+                        xxhash.xxh64_intdigest(payload),
+                    )
+                )
+                offset += len(payload)
+            index = msgspec.msgpack.encode(entries)
+            checksum = _checksum(header_bytes, index)
+            length = offset + len(index) + _FOOT.size
+            file.write(index + _FOOT.pack(offset, len(index), checksum, length, _MAGIC))
+    except OSError as error:
+        raise CheckpointError(
+            f"snapshot {path} of epoch {facts['epoch']} cannot be written: {error.strerror or error}; make room, or "
+            "make the directory writable. The checkpoint before it is as it was"
+        ) from error
+    return SnapshotRef(path.name, length, checksum, facts["epoch"], facts["kind"], (first, stop))
+
+
+def read_sections(
+    path: Location, ref: SnapshotRef, key_groups: range | None = None, *, include_unkeyed: bool = True
+) -> Iterator[Section]:
+    """The sections of the file that `ref` names, in the order in which they were written.
+
+    With `key_groups` only keyed sections of these groups are read (a partition of a rescaled job); sections without a
+    key group (operator state) come along unless `include_unkeyed` is false. Raises CheckpointError, naming file and
+    epoch, if anything is not exactly what was written. Nothing may be kept of what was yielded before such an error.
+
+    A local copy is read where the storage has one; from the first byte of it that is not right, the storage is.
+    """
+    reader = _Reader(path, ref)
+    decompressor = zstandard.ZstdDecompressor()
+    try:
+        _, entries = reader.index()
+        for entry in entries:
+            if include_unkeyed if entry.key_group < 0 else key_groups is None or entry.key_group in key_groups:
+                yield reader.section(entry, decompressor)
+    finally:
+        reader.close()
+
+
+def read_header(path: Location, ref: SnapshotRef) -> dict[str, Any]:
+    """The header with which the file was written, checked as `read_sections` checks it."""
+    reader = _Reader(path, ref)
+    try:
+        return reader.index()[0]
+    finally:
+        reader.close()
+
+
+class _Reader:
+    """One snapshot file, read from a local copy as long as that is right, else from its storage.
+
+    The two are interchangeable at any section: `ref` has the checksum of the index, and the index has every section's.
+    """
+
+    def __init__(self, path: Location, ref: SnapshotRef) -> None:
+        self._path = path
+        self._ref = ref
+        target = stored(path)
+        self._copy = target.storage.local_copy(target.path)
+        self._file: BinaryIO | None = None
+
+    def index(self) -> tuple[dict[str, Any], list[_Entry]]:
+        return self._attempt(lambda file, path: _read_index(file, path, self._ref))
+
+    def section(self, entry: _Entry, decompressor: zstandard.ZstdDecompressor) -> Section:
+        return self._attempt(lambda file, path: _read_section(file, path, self._ref, entry, decompressor))
+
+    def close(self) -> None:
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def _attempt(self, read: Callable[[BinaryIO, Location], _T]) -> _T:
+        if self._copy is not None:
+            try:
+                return self._read(read, self._copy)
+            except CheckpointError as error:
+                log.warning("%s; it is a local copy: reading %s instead", error, self._path)
+                self._copy = None
+                self.close()
+        return self._read(read, self._path)
+
+    def _read(self, read: Callable[[BinaryIO, Location], _T], path: Location) -> _T:
+        if self._file is None:
+            self._file = _open(path, self._ref)
+        try:
+            return read(self._file, path)
+        except OSError as error:
+            raise DamagedSnapshotError(
+                f"snapshot {path} of epoch {self._ref.epoch} cannot be read: {error.strerror or error}", self._ref.name
+            ) from error
+
+
+def _open(path: Location, ref: SnapshotRef) -> BinaryIO:
+    target = stored(path)
+    try:
+        return target.storage.open(target.path)
+    except FileNotFoundError:
+        raise DamagedSnapshotError(
+            f"snapshot {path} of epoch {ref.epoch} is missing; its manifest names it, so it was deleted from outside. "
+            "Restore the file from a copy",
+            ref.name,
+        ) from None
+    except OSError as error:
+        raise DamagedSnapshotError(
+            f"snapshot {path} of epoch {ref.epoch} cannot be opened: {error.strerror}", ref.name
+        ) from error
+
+
+def _read_section(
+    file: BinaryIO, path: Location, ref: SnapshotRef, entry: _Entry, decompressor: zstandard.ZstdDecompressor
+) -> Section:
+    if file.tell() != entry.offset:
+        file.seek(entry.offset)
+    payload = file.read(entry.stored_length)
+    where = f"section {entry.uid}/{entry.kind}/{entry.name}, key group {entry.key_group}"
+    if len(payload) != entry.stored_length or xxhash.xxh64_intdigest(payload) != entry.checksum:
+        raise _damaged(path, ref, f"{where} does not have its checksum")
+    if entry.codec == _ZSTD:
+        try:
+            payload = decompressor.decompress(payload, max_output_size=entry.raw_length)
+        except zstandard.ZstdError as error:
+            raise _damaged(path, ref, f"{where} cannot be decompressed: {error}") from error
+    if len(payload) != entry.raw_length:
+        raise _damaged(path, ref, f"{where} has {len(payload)} bytes instead of {entry.raw_length}")
+    return Section(entry.uid, entry.kind, entry.name, entry.key_group, payload)
+
+
+def _read_index(file: BinaryIO, path: Location, ref: SnapshotRef) -> tuple[dict[str, Any], list[_Entry]]:
+    length = file.seek(0, 2)
+    if length != ref.length:
+        raise _damaged(path, ref, f"it has {length:,} bytes, its manifest says {ref.length:,}")
+    if length < _HEAD.size + _FOOT.size:
+        raise _damaged(path, ref, f"{length} bytes are too short for a snapshot")
+    file.seek(0)
+    magic, version, header_length = _HEAD.unpack(file.read(_HEAD.size))
+    if magic != _MAGIC:
+        raise _damaged(path, ref, "it does not begin like a snapshot")
+    if version != FORMAT_VERSION:
+        raise DamagedSnapshotError(  # or its bytes are: one with the right version may be found in its place
+            f"snapshot {path} of epoch {ref.epoch} has format version {version}; this headwater reads version "
+            f"{FORMAT_VERSION}. Run it with the version that wrote it",
+            ref.name,
+        )
+    file.seek(length - _FOOT.size)
+    index_offset, index_length, checksum, footer_length, end_magic = _FOOT.unpack(file.read(_FOOT.size))
+    sizes_fit = index_offset + index_length + _FOOT.size == length and _HEAD.size + header_length <= index_offset
+    if end_magic != _MAGIC or footer_length != length or not sizes_fit:
+        raise _damaged(path, ref, "its last bytes are not those of a snapshot of this length")
+    file.seek(_HEAD.size)
+    header_bytes = file.read(header_length)
+    file.seek(index_offset)
+    index = file.read(index_length)
+    actual = _checksum(header_bytes, index)
+    if actual != checksum:
+        raise _damaged(path, ref, "header and index do not have their checksum")
+    if actual != ref.checksum:
+        raise _damaged(path, ref, "it is not the file that its manifest names (the checksum is another one)")
+    try:
+        header = msgspec.msgpack.decode(header_bytes, type=dict[str, Any])
+        return header, msgspec.msgpack.decode(index, type=list[_Entry])
+    except msgspec.MsgspecError as error:
+        raise _damaged(path, ref, f"header or index cannot be read: {error}") from error
+
+
+def _checksum(header: bytes, index: bytes) -> int:
+    digest = xxhash.xxh64(header)
+    digest.update(index)
+    return digest.intdigest()
+
+
+def _damaged(path: Location, ref: SnapshotRef, what: str) -> DamagedSnapshotError:
+    return DamagedSnapshotError(
+        f"snapshot {path} of epoch {ref.epoch} is damaged: {what}. Restore the file from a copy", ref.name
+    )

@@ -1,0 +1,203 @@
+"""Reads snapshots of every kind: native ones as the databases they are, or section by section.
+
+A database can be restored as it is by a backend of its own kind with the same key groups. For whoever else wants the
+state (another parallelism, the heap, tools) it is opened and read entry by entry.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import logging
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import xxhash
+
+from headwater.checkpoint.paths import CheckpointLayout, validate_name
+from headwater.checkpoint.snapshot.file import NativeFile, SnapshotRef, read_header, read_sections
+from headwater.checkpoint.snapshot.native import NATIVE_FILE, FileKey
+from headwater.checkpoint.storage.base import Location, stored
+from headwater.common.errors import CheckpointError, DamagedSnapshotError
+from headwater.common.machine.local_disk import NO_ROOM, room_for
+from headwater.state.snapshot.section import Section
+
+log = logging.getLogger(__name__)
+
+_CHUNK: Final = 1 << 20
+_MAKE_ROOM: Final = (
+    "make room there, or let state.backend.rocksdb.localdir (for tools: the environment variable TMPDIR) be a "
+    "directory on a larger disk. The snapshot is as it was"
+)
+
+
+@dataclass(frozen=True)
+class StoredDatabase:
+    """One operator's database in a native snapshot."""
+
+    layout: CheckpointLayout
+    ref: SnapshotRef
+    uid: str
+    key_groups: range
+    files: Mapping[str, NativeFile]
+    """{name in the database: the file}"""
+
+    def fetch(self, directory: Path) -> None:
+        """Put all files of the database into `directory`, which is empty. Each is what was written, or this raises."""
+        what = f"operator '{self.uid}': the RocksDB files of snapshot {self.ref.name}"
+        with room_for(what, directory, _MAKE_ROOM):
+            for local, file in self.files.items():
+                _fetch(self.layout, file, self.ref, directory / validate_name(local, "file of a native snapshot"))
+            index = self.layout.snapshot(self.ref.name)
+            for section in read_sections(index, self.ref, range(0)):
+                if section.kind == NATIVE_FILE and section.uid == self.uid:
+                    name = validate_name(section.name, "file of a native snapshot")
+                    (directory / name).write_bytes(section.payload)
+
+    def file_keys(self) -> dict[FileKey, NativeFile]:
+        return {(self.uid, local): file for local, file in self.files.items()}
+
+    def sections(self, key_groups: range | None = None, scratch: Path | None = None) -> Iterator[Section]:
+        """What the database holds for `key_groups`. All its files are fetched to a directory in `scratch` for it."""
+        if key_groups is not None and not range(
+            max(key_groups.start, self.key_groups.start), min(key_groups.stop, self.key_groups.stop)
+        ):
+            return
+        # Only who reads such a snapshot loads RocksDB.
+        from headwater.state.rocksdb.native import read_native_sections
+
+        directory = Path(tempfile.mkdtemp(prefix="headwater-native-", dir=scratch))
+        try:
+            self.fetch(directory)
+            yield from read_native_sections(directory, self.uid, key_groups)
+        finally:
+            shutil.rmtree(directory, ignore_errors=True)
+
+
+TakeDatabase = Callable[[StoredDatabase], bool]
+"""Whether the caller has restored a database as it is, so that its sections are not wanted."""
+
+
+def stored_databases(layout: CheckpointLayout, ref: SnapshotRef) -> list[StoredDatabase]:
+    """The databases of a snapshot; none if it is of another kind."""
+    if ref.kind != "native":
+        return []
+    files = {file.name: file for file in ref.files}
+    databases: list[StoredDatabase] = []
+    for uid, facts in read_header(layout.snapshot(ref.name), ref)["native"].items():
+        own = {local: files[name] for local, name in facts["files"].items()}
+        databases.append(StoredDatabase(layout, ref, uid, range(*facts["key_groups"]), own))
+    return databases
+
+
+def snapshot_sections(
+    layout: CheckpointLayout,
+    ref: SnapshotRef,
+    key_groups: range | None = None,
+    *,
+    include_unkeyed: bool = True,
+    take: TakeDatabase | None = None,
+    scratch: Path | None = None,
+) -> Iterator[Section]:
+    """As `read_sections`, for snapshots of every kind. Databases are read entry by entry, unless `take` takes them.
+
+    `scratch` is where there is room for all files of a database; None: where the machine keeps temporary files.
+    """
+    for database in stored_databases(layout, ref) if key_groups is None or key_groups else ():
+        if take is None or not take(database):
+            yield from database.sections(key_groups, scratch)
+    for section in read_sections(layout.snapshot(ref.name), ref, key_groups, include_unkeyed=include_unkeyed):
+        if section.kind != NATIVE_FILE:
+            yield section
+
+
+def check_native_file(layout: CheckpointLayout, file: NativeFile, ref: SnapshotRef) -> None:
+    """Raise CheckpointError unless the file in `layout` is what was written. `ref` is a snapshot that names it."""
+    location = layout.snapshot(file.name)
+    target = stored(location)
+    try:
+        with target.storage.open(target.path) as reader:
+            _compare(reader.read, file, ref, location)
+    except FileNotFoundError:
+        raise _missing(location, file, ref) from None
+    except OSError as error:
+        raise _unreadable(location, file, ref, error) from error
+
+
+def _fetch(layout: CheckpointLayout, file: NativeFile, ref: SnapshotRef, target: Path) -> None:
+    location = layout.snapshot(file.name)
+    source = stored(location)
+    copy = source.storage.local_copy(source.path)
+    if copy is not None:
+        try:
+            _link(copy, target)
+            _check_local(target, file, ref, copy)
+            return
+        except (CheckpointError, OSError) as error:
+            log.warning("%s; it is a local copy: reading %s instead", error, location)
+            with contextlib.suppress(FileNotFoundError):
+                target.unlink()
+    try:
+        if isinstance(location, Path):
+            _link(location, target)
+        else:
+            source.storage.download(source.path, target)
+        _check_local(target, file, ref, location)
+    except FileNotFoundError:
+        raise _missing(location, file, ref) from None
+    except OSError as error:
+        if error.errno in NO_ROOM:
+            raise
+        raise _unreadable(location, file, ref, error) from error
+
+
+def _link(source: Path, target: Path) -> None:
+    """Both are files that nobody ever writes to: one is as good as two."""
+    try:
+        os.link(source, target)
+    except FileNotFoundError:
+        raise
+    except OSError:  # another disk, or one that has no links
+        shutil.copyfile(source, target)
+
+
+def _check_local(target: Path, file: NativeFile, ref: SnapshotRef, named: Location) -> None:
+    with open(target, "rb") as reader:
+        _compare(reader.read, file, ref, named)
+
+
+def _compare(read: Callable[[int], bytes], file: NativeFile, ref: SnapshotRef, location: Location) -> None:
+    digest = xxhash.xxh64()
+    length = 0
+    while chunk := read(_CHUNK):
+        digest.update(chunk)
+        length += len(chunk)
+    if length != file.length:
+        raise _damaged(location, file, ref, f"it has {length:,} bytes, its manifest says {file.length:,}")
+    if digest.intdigest() != file.checksum:
+        raise _damaged(location, file, ref, "it does not have its checksum")
+
+
+def _damaged(location: Location, file: NativeFile, ref: SnapshotRef, what: str) -> DamagedSnapshotError:
+    return DamagedSnapshotError(
+        f"snapshot file {location} of epoch {ref.epoch} is damaged: {what}. Restore the file from a copy", file.name
+    )
+
+
+def _missing(location: Location, file: NativeFile, ref: SnapshotRef) -> DamagedSnapshotError:
+    return DamagedSnapshotError(
+        f"snapshot file {location} of epoch {ref.epoch} is missing; its manifest names it, so it was deleted from "
+        "outside. Restore the file from a copy",
+        file.name,
+    )
+
+
+def _unreadable(location: Location, file: NativeFile, ref: SnapshotRef, error: OSError) -> CheckpointError:
+    text = f"snapshot file {location} of epoch {ref.epoch} cannot be read: {error.strerror or error}"
+    # Anything else may be about the directory that it is copied to.
+    return DamagedSnapshotError(text, file.name) if error.errno == errno.EIO else CheckpointError(text)

@@ -1,0 +1,1 @@
+"""How a driver takes a checkpoint directory and decides where to start."""

@@ -1,0 +1,223 @@
+"""Who may write to a checkpoint directory: the driver with the highest claim, whatever the others believe.
+
+A driver that starts creates `claims/<n>.claim`, one higher than the highest there is; the store lets only one driver
+have each number. Then it reads which manifest is the newest, and creates `claims/<n>.base`, which says from where it
+goes on. Every driver looks for a higher claim *after* it has written a manifest or a base, and if there is one, it does
+nothing more: no commit, no deletion.
+
+So of two drivers one always sees the other: either the old one's manifest was there before the new one read (then it
+counts, and is the base), or the new one's claim was there before the old one looked (then the old one commits nothing,
+and `base` tells every later reader that this manifest does not count). No clocks, no leases, and a driver that wakes up
+after an hour is as harmless as one that never slept. docs/decisions/0006-claims.md has the cases one by one.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+import socket
+import time
+from typing import Final, TypeVar
+
+import msgspec
+
+from headwater.checkpoint.manifest import Manifest, WriterRecord
+from headwater.checkpoint.paths import CLAIMS
+from headwater.checkpoint.storage.base import CheckpointStorage
+from headwater.checkpoint.storage.sealed import BrokenSealError, seal, unseal
+from headwater.common.errors import CheckpointError, FencedError
+
+_MAGIC: Final = b"HWCLAIM\0"
+_FORMAT_VERSION: Final = 1
+_NAME: Final = re.compile(r"(\d{12})\.(claim|base)")
+
+
+class ClaimRecord(msgspec.Struct, frozen=True):
+    """Content of `<n>.claim`: who it is, for the error that the fenced driver shows."""
+
+    number: int
+    run: str
+    host: str
+    pid: int
+    job_name: str
+    created_ms: int
+
+
+class BaseRecord(msgspec.Struct, frozen=True):
+    """Content of `<n>.base`: the manifest from which the driver with claim `n` goes on."""
+
+    epoch: int | None
+    """None: there was no manifest."""
+    claim: int
+    """Under which that manifest was written."""
+
+
+_Record = TypeVar("_Record", ClaimRecord, BaseRecord)
+
+
+class Lineage:
+    """Which manifests count: those of the newest driver, and before its base those of the one before it, and so on."""
+
+    def __init__(self, segments: list[tuple[int, int | None, int | None]]) -> None:
+        self._segments = segments  # (claim, after epoch, up to epoch), newest first; None: no limit
+
+    def counts(self, manifest: Manifest) -> bool:
+        """Whether `manifest` belongs to the job's history. If not, its driver was fenced and committed none of it."""
+        if not self._segments:
+            return True
+        return any(
+            manifest.claim == claim
+            and (after is None or manifest.epoch > after)
+            and (up_to is None or manifest.epoch <= up_to)
+            for claim, after, up_to in self._segments
+        )
+
+
+def read_lineage(storage: CheckpointStorage) -> Lineage:
+    """The history as the bases in `storage` tell it. A claim without a base has not done anything yet."""
+    bases = sorted(number for number, kind in _listed(storage) if kind == "base")
+    segments: list[tuple[int, int | None, int | None]] = []
+    up_to: int | None = None
+    number = bases[-1] if bases else None
+    while number is not None:
+        if number == 0:  # from before there were claims
+            segments.append((number, None, up_to))
+            break
+        base = _read(storage, number, BaseRecord)
+        segments.append((number, base.epoch, up_to))
+        if base.epoch is None:
+            break
+        if base.claim >= number:
+            raise CheckpointError(f"{_url(storage, number, 'base')} is damaged: it is based on claim {base.claim}")
+        number, up_to = base.claim, base.epoch
+    return Lineage(segments)
+
+
+class DriverClaim:
+    """This driver's right to write. Checked by whoever used it, after each write that others may act on."""
+
+    def __init__(self, storage: CheckpointStorage, record: ClaimRecord) -> None:
+        self._storage = storage
+        self.record = record
+
+    @classmethod
+    def take(cls, storage: CheckpointStorage, job_name: str) -> DriverClaim:
+        """Become the driver. From now on all earlier ones are fenced, at their next write at the latest."""
+        run = secrets.token_hex(8)
+        number = 0
+        while True:
+            # There are no gaps between the numbers, so the holder of n only has to look for n + 1.
+            number = max(number, *(found for found, kind in _listed(storage) if kind == "claim"), 0) + 1
+            try:
+                return cls(storage, _create_claim(storage, number, run, job_name))
+            except FileExistsError:
+                continue
+
+    def renew(self) -> DriverClaim:
+        """The next number for the same driver: what was written under this one counts up to its new base only."""
+        number = self.check()
+        try:
+            record = _create_claim(self._storage, number, self.record.run, self.record.job_name)
+        except FileExistsError:
+            raise self._fenced() from None
+        return DriverClaim(self._storage, record)
+
+    @property
+    def writer(self) -> WriterRecord:
+        return WriterRecord(self.record.number, self.record.run, self.record.host, self.record.pid)
+
+    def set_base(self, manifest: Manifest | None) -> None:
+        """Go on from `manifest`, which was the newest that counts when it was read after the claim was taken."""
+        epoch, claim = (None, 0) if manifest is None else (manifest.epoch, manifest.claim)
+        _write(self._storage, self.record.number, "base", BaseRecord(epoch, claim))
+        self.check()
+
+    def check(self) -> int:
+        """Raise FencedError if another driver has a higher claim. Returns the first number that nobody has.
+
+        CheckpointError: that cannot be found out, so whatever was just written must not be acted on.
+        Own claims may be in between: of a renewal that the store did not let come to its end.
+        """
+        number = self.record.number + 1
+        while _exists(self._storage, number):
+            if _read(self._storage, number, ClaimRecord).run != self.record.run:
+                raise self._fenced()
+            number += 1
+        return number
+
+    def _fenced(self) -> FencedError:
+        newest = max(number for number, kind in _listed(self._storage) if kind == "claim")
+        other = _read(self._storage, newest, ClaimRecord)
+        started = time.strftime("%Y-%m-%d %H:%M:%S %z", time.localtime(other.created_ms / 1000))
+        return FencedError(
+            f"fenced: job '{other.job_name}' was started again on {self._storage.url} at {started}, by {_who(other)}; "
+            f"this driver is {_who(self.record)}. It stops and commits nothing more; give the two jobs different "
+            "directories if both were meant to run"
+        )
+
+
+def _who(record: ClaimRecord) -> str:
+    return f"pid {record.pid} on host {record.host} (claim {record.number}, run {record.run})"
+
+
+def _create_claim(storage: CheckpointStorage, number: int, run: str, job_name: str) -> ClaimRecord:
+    now_ms = int(time.time() * 1000)
+    record = ClaimRecord(number, run, socket.gethostname(), os.getpid(), job_name, now_ms)
+    _write(storage, number, "claim", record)
+    return record
+
+
+def _listed(storage: CheckpointStorage) -> list[tuple[int, str]]:
+    try:
+        names = storage.list(CLAIMS)
+    except OSError as error:
+        raise _cannot_tell(f"{storage.url}/{CLAIMS} cannot be listed", error) from error
+    matches = (_NAME.fullmatch(name) for name in names)
+    return [(int(match[1]), match[2]) for match in matches if match]
+
+
+def _exists(storage: CheckpointStorage, number: int) -> bool:
+    try:
+        return storage.size(_name(number, "claim")) is not None
+    except OSError as error:
+        raise _cannot_tell(f"{_url(storage, number, 'claim')} cannot be looked for", error) from error
+
+
+def _cannot_tell(what: str, error: OSError) -> CheckpointError:
+    return CheckpointError(
+        f"{what}: {error.strerror or error}; whether another driver has taken over the job is not known, so nothing is "
+        "committed. Make the directory readable, and see that its disk is there"
+    )
+
+
+def _name(number: int, kind: str) -> str:
+    return f"{CLAIMS}/{number:012d}.{kind}"
+
+
+def _url(storage: CheckpointStorage, number: int, kind: str) -> str:
+    return f"{storage.url}/{_name(number, kind)}"
+
+
+def _write(storage: CheckpointStorage, number: int, kind: str, record: ClaimRecord | BaseRecord) -> None:
+    try:
+        storage.write_once(_name(number, kind), seal(_MAGIC, _FORMAT_VERSION, msgspec.msgpack.encode(record)))
+    except FileExistsError:
+        raise
+    except OSError as error:
+        raise CheckpointError(
+            f"{_url(storage, number, kind)} cannot be written: {error.strerror or error}; make room, or make the "
+            "directory writable"
+        ) from error
+
+
+def _read(storage: CheckpointStorage, number: int, kind: type[_Record]) -> _Record:
+    suffix = "claim" if kind is ClaimRecord else "base"
+    file = _url(storage, number, suffix)
+    try:
+        content = storage.read(_name(number, suffix))
+        return msgspec.msgpack.decode(unseal(_MAGIC, _FORMAT_VERSION, content, suffix), type=kind)
+    except (BrokenSealError, msgspec.MsgspecError) as error:
+        raise CheckpointError(f"{file} is damaged: {error}. Restore the file from a copy") from error
+    except OSError as error:
+        raise _cannot_tell(f"{file} cannot be read", error) from error

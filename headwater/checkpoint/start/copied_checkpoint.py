@@ -1,0 +1,66 @@
+"""A start from a checkpoint of a job that still runs.
+
+That job deletes its checkpoints as newer ones come, long before the slots of the new one are there to read them. So the
+new job takes a copy into its own directory before anything else, and deletes it when it has a checkpoint of its own.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+from headwater.checkpoint.paths import CheckpointLayout
+from headwater.checkpoint.savepoint.savepoint import (
+    Savepoint,
+    Where,
+    dispose_savepoint,
+    is_savepoint,
+    left_of_deletion,
+    open_savepoint,
+    write_savepoint,
+)
+from headwater.checkpoint.start.directory_lock import in_use
+from headwater.checkpoint.storage.base import StorageSpec
+from headwater.common.errors import CheckpointError
+
+_FOLDER = "fork"
+
+
+class Fork:
+    """The copy in the directory `own` (as it was given) of a job."""
+
+    def __init__(self, own: StorageSpec | Path) -> None:
+        self._where: Where
+        if isinstance(own, StorageSpec):
+            self._where = dataclasses.replace(own, url=f"{own.url}/{_FOLDER}")
+        else:
+            self._where = own / _FOLDER
+
+    def holds(self, savepoint: Savepoint) -> bool:
+        """Whether `savepoint` is this copy."""
+        return str(savepoint.layout.root) == str(CheckpointLayout(self._where).root)
+
+    def of(self, given: Savepoint) -> Savepoint:
+        """What to start from: `given`, or a copy of it if the job that retains it may delete it meanwhile."""
+        if given.is_savepoint or not in_use(given.layout):
+            return given
+        self.remove()
+        try:
+            write_savepoint(given.layout, given.manifest, self._where, output_committed=given.output_committed)
+        except CheckpointError as error:
+            raise CheckpointError(
+                f"checkpoint {given.path} cannot be copied ({error}). The job that retains it runs, and may have "
+                "deleted it just now: name a newer one, or let that job make a savepoint and start from it"
+            ) from error
+        return open_savepoint(self._where)
+
+    def left(self) -> Savepoint | None:
+        """The copy that an earlier start made, if it was not deleted since."""
+        if not is_savepoint(self._where) or left_of_deletion(self._where) is not None:
+            return None
+        return open_savepoint(self._where)
+
+    def remove(self) -> None:
+        """Delete the copy, if there is one."""
+        if is_savepoint(self._where):
+            dispose_savepoint(self._where)

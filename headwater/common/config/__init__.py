@@ -1,0 +1,1 @@
+"""Settings: what there is, what was set, what holds."""

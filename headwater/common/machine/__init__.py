@@ -1,0 +1,1 @@
+"""The machine that a process runs on: Java, disks, directories, other processes."""

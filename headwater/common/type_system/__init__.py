@@ -1,0 +1,1 @@
+"""Declared types, and how values are checked against them."""

@@ -1,0 +1,1 @@
+"""What users implement, and what their functions are handed."""

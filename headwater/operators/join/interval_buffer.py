@@ -1,0 +1,143 @@
+"""What one side of an interval join keeps: its records, by key and timestamp, as long as a partner may come."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right, insort
+from heapq import heappop, heappush
+from typing import Any, cast
+
+from headwater.state.descriptors import MapStateDescriptor
+from headwater.state.heap.map import HeapMapState
+from headwater.state.keyed_backend import KeyedStateBackend
+
+Kept = tuple[int, tuple[Any, ...]]
+"""(timestamp, the records of a key that have it)"""
+
+SCAN_LIMIT = 24
+"""Up to so many timestamps of a key are gone through; beyond, they are kept sorted and searched."""
+
+
+class IntervalBuffer:
+    """The records of one side. State is {key: {timestamp: records}}; all else here is derived from it.
+
+    An inner join gives memory back in steps of `step_ms` of event time, and which keys are due then is not persisted:
+    it is made anew from the state when that was restored or rolled back. An outer join sets a timer for each timestamp,
+    because it must say, in time and in an order that a replay repeats, who stayed alone.
+
+    `backend.current_key` must be the key that a method is called with.
+    """
+
+    def __init__(self, backend: KeyedStateBackend, index: int, retention_ms: int, step_ms: int, outer: bool) -> None:
+        name = ("left", "right")[index]
+        self.outer = outer
+        self._backend = backend
+        self._index = index
+        self._buffer_name = f"{name}-buffer"
+        # Read through its table, which copies nothing: records are handed to the user, but must not be changed.
+        self._buffer = cast(HeapMapState, backend.get_state(MapStateDescriptor(self._buffer_name)))
+        self._unmatched: HeapMapState | None = None  # {key: {timestamp: True}}
+        if outer:
+            self._unmatched = cast(HeapMapState, backend.get_state(MapStateDescriptor(f"{name}-unmatched")))
+        self._retention_ms = retention_ms
+        self._step_ms = step_ms
+        self._due: dict[int, dict[Any, None]] = {}  # {event time: keys that have something to forget then}
+        self._next_due: list[int] = []  # heap of the keys of _due
+        self._sorted: dict[Any, list[int]] = {}  # {key: its timestamps}, for keys with many
+        self.derive()
+
+    def add(self, key: Any, timestamp: int, value: Any, matched: bool) -> None:
+        """Keep a record until no partner can come any more."""
+        kept = self._buffer.table.get(key)
+        same_time = None if kept is None else kept.get(timestamp)
+        if same_time is not None:
+            self._buffer.put(timestamp, (*same_time, value))
+            return
+        self._buffer.put(timestamp, (value,))
+        if self._sorted and key in self._sorted:
+            insort(self._sorted[key], timestamp)
+        if self._unmatched is None:
+            self._forget_later(key, timestamp)
+        else:
+            self._backend.event_timers.register(timestamp + self._retention_ms + 1, key, self._index)
+            if not matched:
+                self._unmatched.put(timestamp, True)
+
+    def between(self, key: Any, earliest: int, latest: int) -> list[Kept]:
+        """What is kept between the two, in the order of time. From now on it is matched."""
+        kept = self._buffer.table.get(key)
+        if kept is None:
+            return []
+        found: list[Kept]
+        if len(kept) <= SCAN_LIMIT:
+            found = [item for item in kept.items() if earliest <= item[0] <= latest]
+            if len(found) > 1:
+                found.sort(key=_timestamp_of)
+        else:
+            timestamps = self._sorted.get(key)
+            if timestamps is None:
+                timestamps = self._sorted[key] = sorted(kept)
+            first, end = bisect_left(timestamps, earliest), bisect_right(timestamps, latest)
+            found = [(timestamp, kept[timestamp]) for timestamp in timestamps[first:end]]
+        if found and self._unmatched is not None:
+            for timestamp, _ in found:
+                self._unmatched.remove(timestamp)
+        return found
+
+    def forget(self, watermark: int) -> None:
+        """Give back what nobody can match any more (inner joins)."""
+        backend, table, remove = self._backend, self._buffer.table, self._buffer.remove
+        while self._next_due and self._next_due[0] <= watermark:
+            due = heappop(self._next_due)
+            last = due - self._retention_ms - 1
+            for key in self._due.pop(due):
+                kept = table.get(key)
+                if kept is None:
+                    continue
+                backend.current_key = key
+                for timestamp in [timestamp for timestamp in kept if timestamp <= last]:
+                    remove(timestamp)
+                if key in self._sorted:
+                    self._shrink_sorted(key, last)
+
+    def expire(self, key: Any, due: int) -> Kept | None:
+        """A timer fired (outer joins): forget what it was set for, and return it if nobody came."""
+        timestamp = due - self._retention_ms - 1
+        assert self._unmatched is not None
+        values = self._buffer.table[key][timestamp]
+        alone = self._unmatched.contains(timestamp)
+        if alone:
+            self._unmatched.remove(timestamp)
+        self._buffer.remove(timestamp)
+        if key in self._sorted:
+            self._shrink_sorted(key, timestamp)
+        return (timestamp, values) if alone else None
+
+    def derive(self) -> None:
+        """State was restored or rolled back: make anew what is derived from it."""
+        self._sorted.clear()
+        self._due.clear()
+        self._next_due.clear()
+        if not self.outer:
+            for key, kept in self._buffer.table.items():
+                for timestamp in kept:
+                    self._forget_later(key, timestamp)
+
+    def _forget_later(self, key: Any, timestamp: int) -> None:
+        step = self._step_ms
+        due = -(-(timestamp + self._retention_ms + 1) // step) * step
+        keys = self._due.get(due)
+        if keys is None:
+            keys = self._due[due] = {}
+            heappush(self._next_due, due)
+        keys[key] = None
+
+    def _shrink_sorted(self, key: Any, last: int) -> None:
+        """What is forgotten is always at the front: all are kept for the same time."""
+        timestamps = self._sorted[key]
+        del timestamps[: bisect_right(timestamps, last)]
+        if len(timestamps) <= SCAN_LIMIT:
+            del self._sorted[key]
+
+
+def _timestamp_of(kept: Kept) -> int:
+    return kept[0]

@@ -1,0 +1,88 @@
+"""What the coordinator asks of whatever runs its epochs. Spark is behind this; tests may put something else there."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from headwater.common.errors import HeadwaterError
+from headwater.graph.plan import StageSpec
+from headwater.runtime.slot.protocol import Attempt, Base, BeginEpoch, SlotAddress
+from headwater.runtime.stage.source_task import SourceTask
+
+BATCH_RECORDS = 2048
+"""A source's records go through the chained operators in batches of this size; watermarks advance between them."""
+
+
+@dataclass(frozen=True)
+class EpochHeader:
+    """What every task of one epoch attempt knows."""
+
+    attempt: Attempt
+    base: Base
+    now_ms: int
+    checkpointing: bool
+    final: bool
+    driver_pid: int
+    cut: bool = True
+    wait: bool = False
+    address_book: dict[tuple[int, int], SlotAddress] = field(default_factory=dict)
+    watermarks: dict[tuple[int, int], dict[str, int]] = field(default_factory=dict)
+    snapshots: dict[tuple[int, int], list[Any]] = field(default_factory=dict)
+    restores: dict[tuple[int, int], Any] = field(default_factory=dict)
+    """{partition: what it begins with}, as long as the last checkpoint is that of a job of another shape."""
+    dataframe_state: dict[int, tuple[bytes, dict[str, int]]] = field(default_factory=dict)
+    """{DataFrame source: (operator state, watermarks)} where the last epoch left it."""
+    dataframe_bounded: bool = True
+    batch_records: int = BATCH_RECORDS
+
+    def floors(self, stage: StageSpec, partition: int) -> dict[int, int]:
+        """{operator: the watermark that it has reached before this epoch}"""
+        reached = self.watermarks.get((stage.index, partition), {})
+        return {
+            operator.id: reached[f"head:{operator.uid}"]
+            for operator in stage.operators
+            if f"head:{operator.uid}" in reached
+        }
+
+    def begin_for(self, stage: int, partition: int) -> BeginEpoch:
+        """What the slot of a partition is told by the relay that this process is."""
+        place = (stage, partition)
+        return BeginEpoch(
+            attempt=self.attempt,
+            base=self.base,
+            now_ms=self.now_ms,
+            watermarks=self.watermarks.get(place, {}),
+            snapshots=self.snapshots.get(place, []),
+            checkpointing=self.checkpointing,
+            cut=self.cut,
+            wait=self.wait,
+            restore=self.restores.get(place),
+            relay_pid=os.getpid(),
+            driver_pid=self.driver_pid,
+        )
+
+
+class EpochAttemptError(HeadwaterError):
+    """An attempt failed. With `error` (the user's, or of the data) no retry helps; otherwise it is tried again."""
+
+    def __init__(self, reason: str, *, error: HeadwaterError | None = None, state_lost: bool = False) -> None:
+        super().__init__(reason)
+        self.error = error
+        self.state_lost = state_lost
+
+
+class EngineLostError(HeadwaterError):
+    """Spark itself is gone: the job ends here, and resumes from its checkpoint when it is started again."""
+
+
+class Engine(Protocol):
+    """Runs epoch attempts of one job."""
+
+    def run(self, header: EpochHeader, tasks: Sequence[SourceTask], dataframes: Mapping[int, Any]) -> list[Any]: ...
+
+    def cancel(self) -> None: ...
+
+    def close(self) -> None: ...

@@ -1,0 +1,169 @@
+"""The handle on a job that runs in this process."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Mapping
+from concurrent.futures import CancelledError, Future
+from typing import Any, TypeVar
+
+from headwater.checkpoint.storage.base import StorageSpec, is_remote
+from headwater.common.completable_future import CompletableFuture
+from headwater.common.errors import ConfigurationError, HeadwaterError, short_repr
+from headwater.common.job_client import JobClient
+from headwater.common.job_execution_result import JobExecutionResult
+from headwater.common.job_id import JobID
+from headwater.common.job_status import JobStatus
+from headwater.graph.plan import JobPlan
+from headwater.runtime.job.coordinator import Coordinator, JobCancelledError
+from headwater.runtime.job.progress import JobProgress
+from headwater.runtime.job.requests import RescaleRequest, SavepointRequest
+
+T = TypeVar("T")
+
+
+def _as_completable(future: Future[T]) -> CompletableFuture[T]:
+    result: CompletableFuture[T] = CompletableFuture()
+
+    def pass_on(ended: Future[T]) -> None:
+        error = ended.exception()
+        if error is None:
+            result.set_result(ended.result())
+        else:
+            result.set_exception(error)
+
+    future.add_done_callback(pass_on)
+    return result
+
+
+class LocalJobClient(JobClient):
+    """Status, progress, cancel and result. Safe to use from any thread."""
+
+    def __init__(
+        self,
+        job_id: str,
+        plan: JobPlan,
+        savepoint_directory: str | None = None,
+        replan: Callable[[int], JobPlan] | None = None,
+        storage_options: Mapping[str, str] | None = None,
+    ) -> None:
+        self._job_id = JobID(job_id)
+        self._plan = plan
+        self._savepoint_directory = savepoint_directory
+        self._replan = replan
+        self._storage_options = dict(storage_options or {})
+        """What it takes to open a savepoint directory that is a URL."""
+        self._status = JobStatus.CREATED
+        self._result: CompletableFuture[JobExecutionResult] = CompletableFuture()
+        self._coordinator: Coordinator | None = None
+        self._cancel_requested = False
+
+    # --- for the job's thread
+
+    def running(self, coordinator: Coordinator) -> None:
+        self._coordinator = coordinator
+        self._plan = coordinator.plan
+        self._status = JobStatus.RUNNING
+        if self._cancel_requested:
+            coordinator.cancel()
+
+    def ended(self, result: JobExecutionResult | None, error: BaseException | None) -> None:
+        if error is None:
+            assert result is not None
+            self._status = JobStatus.FINISHED
+            self._result.set_result(result)
+        elif isinstance(error, JobCancelledError):
+            self._status = JobStatus.CANCELED
+            self._result.set_exception(CancelledError("the job was cancelled"))
+        else:
+            self._status = JobStatus.FAILED
+            # Our own frames tell the user nothing; a bug of ours (another kind of error) keeps its traceback.
+            self._result.set_exception(error.with_traceback(None) if isinstance(error, HeadwaterError) else error)
+
+    # --- for everybody
+
+    def get_job_id(self) -> JobID:
+        return self._job_id
+
+    def get_job_status(self) -> CompletableFuture[JobStatus]:
+        return CompletableFuture.completed(self._status)
+
+    def cancel(self) -> CompletableFuture[None]:
+        ended: CompletableFuture[None] = CompletableFuture()
+        self._result.add_done_callback(lambda _: ended.set_result(None))
+        self._cancel_requested = True
+        if not self._result.done():
+            self._status = JobStatus.CANCELLING
+            if self._coordinator is not None:
+                self._coordinator.cancel()
+        return ended
+
+    def get_job_execution_result(self) -> CompletableFuture[JobExecutionResult]:
+        return self._result
+
+    def get_accumulators(self) -> CompletableFuture[dict[str, Any]]:
+        found = self._coordinator.progress.accumulators() if self._coordinator is not None else {}
+        return CompletableFuture.completed(found)
+
+    def trigger_savepoint(self, savepoint_directory: str | None = None) -> CompletableFuture[str]:
+        """Copy the next checkpoint to a new directory in `savepoint_directory`. The job goes on."""
+        return self._savepoint(savepoint_directory, stop=False, drain=False)
+
+    def stop_with_savepoint(
+        self, advance_to_end_of_event_time: bool, savepoint_directory: str | None = None
+    ) -> CompletableFuture[str]:
+        """End the job with a savepoint; with `advance_to_end_of_event_time` all timers and windows fire first."""
+        return self._savepoint(savepoint_directory, stop=True, drain=advance_to_end_of_event_time)
+
+    def rescale(self, parallelism: int) -> CompletableFuture[float]:
+        """Go on with another parallelism, between two epochs. The future has the seconds for which the job stood still.
+
+        Operators whose parallelism the program sets keep it. 0: nothing was done, because nothing would change.
+        """
+        coordinator = self._running_coordinator("rescale()")
+        if self._replan is None:
+            raise HeadwaterError("rescale() needs a job that was started by a StreamExecutionEnvironment")
+        if not isinstance(parallelism, int) or not 1 <= parallelism <= self._plan.max_parallelism:
+            raise ConfigurationError(
+                f"rescale() to {short_repr(parallelism)}; expected a parallelism from 1 to the max parallelism, "
+                f"{self._plan.max_parallelism}"
+            )
+        request = RescaleRequest(parallelism, self._replan(parallelism))
+        coordinator.ask(request)
+        return _as_completable(request.done)
+
+    def _savepoint(self, directory: str | None, *, stop: bool, drain: bool) -> CompletableFuture[str]:
+        coordinator = self._running_coordinator("a savepoint")
+        chosen = directory or self._savepoint_directory
+        if not chosen:
+            raise ConfigurationError(
+                "no directory was given for the savepoint; pass one, or set execution.checkpointing.savepoint-dir"
+            )
+        name = f"savepoint-{str(self._job_id)[:6]}-{secrets.token_hex(6)}"
+        target = f"{chosen.rstrip('/')}/{name}"
+        where = StorageSpec(target, self._storage_options) if is_remote(target) else target
+        request = SavepointRequest(where, stop=stop, drain=drain)
+        coordinator.ask(request)
+        return _as_completable(request.path)
+
+    def _running_coordinator(self, what: str) -> Coordinator:
+        coordinator = self._coordinator
+        if coordinator is None or self._result.done():
+            state = "has ended" if self._result.done() else "does not run yet"
+            raise HeadwaterError(f"{what} needs a running job; this one {state}")
+        if not coordinator.has_checkpoints:
+            raise HeadwaterError(
+                f"{what} needs checkpoints; this job has none (BATCH mode, or headwater.checkpointing.enabled is false)"
+            )
+        return coordinator
+
+    def checkpoints(self) -> list[dict[str, Any]]:
+        """Statistics of the last checkpoints, oldest first: time, duration, sizes, per partition too."""
+        history = list(self._coordinator.checkpoints.history) if self._coordinator is not None else []
+        return [stats.as_dict() for stats in history]
+
+    def progress(self) -> dict[str, Any]:
+        """Epoch, records, rate, watermark, state entries, restarts and slots, as of the last completed epoch."""
+        if self._coordinator is None:
+            return JobProgress().as_dict()
+        return self._coordinator.progress.as_dict()

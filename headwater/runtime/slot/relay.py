@@ -1,0 +1,182 @@
+"""The relay's side of a slot: find it or start it, run one epoch attempt on it, tell it to end."""
+
+from __future__ import annotations
+
+import contextlib
+import marshal
+import os
+import pickle
+import signal
+import socket
+import struct
+import threading
+from collections.abc import Iterable, Iterator
+
+from headwater.common.machine.processes import is_named
+from headwater.runtime.slot.process import PROCESS_NAME
+from headwater.runtime.slot.protocol import (
+    BeginEpoch,
+    ConnectionLostError,
+    Message,
+    Receiver,
+    SlotAck,
+    SlotAddress,
+    SlotFailure,
+    authenticate_client,
+    send,
+)
+from headwater.runtime.slot.starter import SlotLaunch, launch_slot, local_host, slots_on_this_host
+from headwater.runtime.stage.input import Step
+
+_NUMBER = struct.Struct("<q")
+CONNECT_SECONDS = 5
+
+
+def connect(address: SlotAddress, secret: bytes, timeout_seconds: float = CONNECT_SECONDS) -> socket.socket:
+    """An authenticated connection: by Unix socket on the same host, by TCP from another."""
+    try:
+        if os.path.exists(address.path) and address.host == local_host():
+            sock = socket.socket(socket.AF_UNIX)
+            sock.settimeout(timeout_seconds)
+            sock.connect(address.path)
+        elif address.port:
+            sock = socket.create_connection((address.host, address.port), timeout=timeout_seconds)
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        else:
+            raise ConnectionLostError(f"slot {address.incarnation} has no socket that this host can reach")
+        authenticate_client(sock, secret)
+        sock.settimeout(None)
+        return sock
+    except OSError as error:
+        raise ConnectionLostError(f"slot {address.incarnation} does not answer: {error}") from error
+
+
+def find_or_start(
+    launch: SlotLaunch, known: SlotAddress | None, stage: int, partition: int
+) -> tuple[socket.socket, SlotAddress]:
+    """A connection to the partition's slot; a new slot, if there is none or it does not answer.
+
+    A slot that an attempt started before it failed is in no address book, but its socket is there: it is used.
+    """
+    if known is not None:
+        try:
+            return connect(known, launch.secret), known
+        except ConnectionLostError:
+            _kill(known)  # it may hang, and would for ever
+    for address in slots_on_this_host(launch.run_id):
+        if (address.stage, address.partition) == (stage, partition) and address != known:
+            with contextlib.suppress(ConnectionLostError):
+                return connect(address, launch.secret), address
+    address = launch_slot(launch, stage, partition, local_host())
+    return connect(address, launch.secret), address
+
+
+class Watch:
+    """Ends a connection to a slot that hangs: one that is stopped, or swapped out, answers nobody.
+
+    A slot that is only busy still answers pings, from another thread than the one that processes.
+    """
+
+    def __init__(self, sock: socket.socket, address: SlotAddress, secret: bytes, every_seconds: float) -> None:
+        self._sock = sock
+        self._address = address
+        self._secret = secret
+        self._every_seconds = every_seconds
+        self._ended = threading.Event()
+        self.hangs = False
+        self._thread = threading.Thread(target=self._run, name="slot-watch", daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        while not self._ended.wait(self._every_seconds):
+            if not answers(self._address, self._secret, self._every_seconds):
+                self.hangs = not self._ended.is_set()
+                if self.hangs:
+                    _kill(self._address)
+                with contextlib.suppress(OSError):
+                    self._sock.shutdown(socket.SHUT_RDWR)
+                return
+
+    def end(self) -> None:
+        self._ended.set()
+
+
+def _kill(address: SlotAddress) -> None:
+    """End a slot that hangs, if it is on this host and is still what the address says."""
+    if address.pid and address.host == local_host() and is_named(address.pid, PROCESS_NAME):
+        with contextlib.suppress(OSError):
+            os.kill(address.pid, signal.SIGKILL)
+
+
+def answers(address: SlotAddress, secret: bytes, timeout_seconds: float) -> bool:
+    """Whether a slot answers a ping in time."""
+    try:
+        with connect(address, secret, timeout_seconds) as sock:
+            sock.settimeout(timeout_seconds)
+            send(sock, Message.PING)
+            kind, _ = Receiver(sock).receive()
+            return kind is Message.PONG
+    except (ConnectionLostError, OSError):
+        return False
+
+
+def run_epoch(
+    sock: socket.socket, begin: BeginEpoch, steps: Iterable[Step], watch: Watch
+) -> Iterator[tuple[int, bytes] | SlotAck | SlotFailure]:
+    """Send the steps, yield the slot's output frames as they come, and end with its acknowledgement or failure.
+
+    A thread sends while this one receives: a slot that is busy writing output does not read, so one thread alone could
+    wait for itself.
+    """
+    send(sock, Message.BEGIN, pickle.dumps(begin))
+    sender = threading.Thread(target=_send_steps, args=(sock, steps), daemon=True)
+    sender.start()
+    receiver = Receiver(sock)
+    try:
+        while True:
+            kind, body = receiver.receive()
+            if kind is Message.OUTPUT:
+                (target,) = _NUMBER.unpack_from(body)
+                yield target, body[8:]
+            elif kind is Message.ACK or kind is Message.FAILED:
+                verdict: SlotAck | SlotFailure = pickle.loads(body)
+                yield verdict
+                return
+    except ConnectionLostError as error:
+        if watch.hangs:
+            raise ConnectionLostError("the slot hangs: it does not answer pings; it is replaced") from error
+        raise
+    finally:
+        watch.end()
+        with contextlib.suppress(OSError):
+            sock.shutdown(socket.SHUT_RDWR)
+        sender.join()
+        sock.close()
+
+
+def _send_steps(sock: socket.socket, steps: Iterable[Step]) -> None:
+    try:
+        for step in steps:
+            if step.kind == "chunk":
+                send(sock, Message.CHUNK, _NUMBER.pack(step.node), step.value)
+            elif step.kind == "watermark":
+                send(sock, Message.WATERMARK, marshal.dumps((step.node, step.value)))
+            else:
+                send(sock, Message.IDLE, marshal.dumps((step.node, step.value)))
+        send(sock, Message.END)
+    except ConnectionLostError:
+        pass  # the receiving side notices and says so
+    except BaseException:
+        # Without END the slot would wait for ever: cut the connection, so that it rolls back.
+        with contextlib.suppress(OSError):
+            sock.shutdown(socket.SHUT_RDWR)
+        raise
+
+
+def shut_down(address: SlotAddress, secret: bytes) -> None:
+    """Tell a slot that its job is over. A slot that does not answer is gone, or ends with its executor."""
+    with contextlib.suppress(ConnectionLostError, OSError), connect(address, secret) as sock:
+        send(sock, Message.SHUTDOWN)
+        with contextlib.suppress(OSError):
+            sock.settimeout(CONNECT_SECONDS)
+            sock.recv(1)  # until the slot has closed its end

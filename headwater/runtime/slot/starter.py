@@ -1,0 +1,96 @@
+"""Starts a slot process on this host, for the relay that needs it."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import socket
+import sys
+from dataclasses import dataclass
+
+from headwater.checkpoint.paths import CheckpointLayout
+from headwater.common.machine.processes import is_named
+from headwater.runtime.slot.directories import socket_directory
+from headwater.runtime.slot.fork_client import answer_to
+from headwater.runtime.slot.fork_server import SlotRequest
+from headwater.runtime.slot.process import SlotConfig
+from headwater.runtime.slot.protocol import ConnectionLostError, SlotAddress
+
+
+@dataclass(frozen=True)
+class SlotLaunch:
+    """All that is needed to start any slot of a job. Made by the driver, travels with the epochs."""
+
+    job_id: str
+    run_id: str
+    """Names the slots of this very run: a job that resumes must not meet the slots of its former self."""
+    secret: bytes
+    plan: bytes
+    main_classes: bytes
+    layout: CheckpointLayout | None
+    listen_tcp: bool
+    log_level: str = "WARNING"
+    health_seconds: float = 10.0
+    """How often a slot at work is asked whether it lives, and how long it may take to answer."""
+
+
+def launch_slot(launch: SlotLaunch, stage: int, partition: int, host: str) -> SlotAddress:
+    """Start a slot beside this process and return its address once it listens.
+
+    The slot gets a session of its own: it outlives the Python worker that started it and ends with the executor's JVM.
+    """
+    incarnation = secrets.token_hex(4)
+    directory = socket_directory(launch.run_id)
+    path = os.path.join(directory, f"{stage}-{partition}-{incarnation}.sock")
+    config = SlotConfig(
+        address=SlotAddress(stage, partition, host, 0, path, 0, incarnation),
+        listen_tcp=launch.listen_tcp,
+        secret=launch.secret,
+        job_id=launch.job_id,
+        plan=launch.plan,
+        main_classes=launch.main_classes,
+        layout=launch.layout,
+        watch_pid=find_jvm(),
+        log_level=launch.log_level,
+    )
+    answer = None
+    try:
+        for _ in range(2):  # a fork server that was just killed still takes a connection, and with it into its grave
+            answer = answer_to(SlotRequest(config, os.getcwd(), list(sys.path)))
+            if answer is not None:
+                break
+    except OSError as error:
+        answer = str(error)
+    if isinstance(answer, SlotAddress):
+        return answer
+    raise ConnectionLostError(f"slot of stage {stage} partition {partition} did not start: {answer or 'it was killed'}")
+
+
+def slots_on_this_host(run_id: str) -> list[SlotAddress]:
+    """The slots of a run that were ever started on this host, as far as their sockets' names tell: some may be gone."""
+    directory = socket_directory(run_id)
+    found = []
+    for name in sorted(os.listdir(directory)):
+        stage, partition, incarnation = name.removesuffix(".sock").split("-")
+        path = os.path.join(directory, name)
+        found.append(SlotAddress(int(stage), int(partition), local_host(), 0, path, 0, incarnation))
+    return found
+
+
+def find_jvm() -> int:
+    """The pid of the JVM above this Python worker: the executor, or with a local master the driver's own."""
+    pid = os.getpid()
+    while pid > 1:
+        try:
+            if is_named(pid, "java"):
+                return pid
+            with open(f"/proc/{pid}/stat") as file:
+                pid = int(file.read().rpartition(")")[2].split()[1])
+        except OSError:
+            break
+    return os.getppid()
+
+
+def local_host() -> str:
+    """The name under which other executors reach this host."""
+    return os.environ.get("SPARK_LOCAL_HOSTNAME") or socket.gethostbyname(socket.gethostname())

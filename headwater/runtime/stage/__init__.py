@@ -1,0 +1,1 @@
+"""One stage in one partition: its input in order, its operators, its output as chunks."""

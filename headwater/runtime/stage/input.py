@@ -1,0 +1,128 @@
+"""Collects the frames of one partition of a stage and puts them into event-time order."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from headwater.common.ids import MIN_WATERMARK
+from headwater.runtime.stage.chunk import FrameKind, Header, decode_header, payload_of
+from headwater.runtime.stage.runner import consumer_of
+from headwater.time.merge import ChannelInput, merge
+
+SPOOL_BYTES = 64 << 20
+"""What an epoch's frames may take in memory before they go to a temporary file."""
+
+
+class Step(NamedTuple):
+    """One thing for a stage runner to do. `node` is an edge for a chunk and a head operator otherwise."""
+
+    kind: str  # "chunk" | "watermark" | "idle"
+    node: int
+    value: Any  # payload bytes | watermark | bool
+
+
+@dataclass
+class _Channel:
+    chunks: list[tuple[int, int, Any]] = field(default_factory=list)
+    watermark: int = MIN_WATERMARK
+    idle: bool = False
+    ended: bool = False
+
+
+class Spool:
+    """Payloads of an epoch: in memory at first, in a temporary file beyond a limit."""
+
+    def __init__(self, limit: int = SPOOL_BYTES) -> None:
+        self._limit = limit
+        self._in_memory = 0
+        self._file: Any = None
+
+    def put(self, payload: memoryview) -> Any:
+        if self._in_memory + len(payload) <= self._limit:
+            self._in_memory += len(payload)
+            return payload
+        if self._file is None:
+            self._file = tempfile.TemporaryFile(prefix="headwater-spool-")  # noqa: SIM115 closed in close()
+        offset = self._file.seek(0, 2)
+        self._file.write(payload)
+        return (offset, len(payload))
+
+    def get(self, stored: Any) -> memoryview | bytes:
+        if isinstance(stored, memoryview):
+            return stored
+        self._file.seek(stored[0])
+        data: bytes = self._file.read(stored[1])
+        return data
+
+    def close(self) -> None:
+        if self._file is not None:
+            self._file.close()
+
+
+class StageInput:
+    """All frames of an epoch for one partition. Frames for others are handed on by the caller (`passing`)."""
+
+    def __init__(self, stage: int) -> None:
+        self._stage = stage
+        self._spool = Spool()
+        self._heads: dict[int, dict[tuple[int, str], _Channel]] = {}
+        self.passing: list[tuple[Header, bytes]] = []
+        self.errors: list[tuple[Header, bytes]] = []
+
+    def add(self, frame: bytes) -> None:
+        """Take one frame off the shuffle."""
+        header = decode_header(frame)
+        if header.kind == FrameKind.ERROR:
+            self.errors.append((header, frame))
+        elif header.stage != self._stage:
+            self.passing.append((header, frame))
+        else:
+            channels = self._heads.setdefault(consumer_of(header.edge), {})
+            channel = channels.setdefault((header.edge, header.channel), _Channel())
+            if header.kind == FrameKind.DATA:
+                stored = self._spool.put(payload_of(frame))
+                channel.chunks.append((header.watermark, header.seq, (header.edge, stored)))
+            else:
+                channel.watermark, channel.idle, channel.ended = header.watermark, header.idle, header.ended
+
+    def steps(self, floors: Mapping[int, int]) -> Iterator[Step]:
+        """What the runner must do, in order. `floors` has each head operator's watermark of the last epoch."""
+        plans = [self._head_steps(head, floors.get(head, MIN_WATERMARK)) for head in sorted(self._heads)]
+        if len(plans) == 1:
+            yield from plans[0]
+            return
+        # Several heads: the one whose event time is furthest behind goes first.
+        waiting = [(floors.get(head, MIN_WATERMARK), index) for index, head in enumerate(sorted(self._heads))]
+        while waiting:
+            waiting.sort()
+            _, index = waiting.pop(0)
+            for step in plans[index]:
+                yield step
+                if step.kind == "watermark":
+                    waiting.append((step.value, index))
+                    break
+
+    def _head_steps(self, head: int, floor: int) -> Iterator[Step]:
+        inputs = []
+        for (edge, name), channel in sorted(self._heads[head].items()):
+            channel.chunks.sort(key=lambda chunk: chunk[:2])
+            inputs.append(
+                ChannelInput(f"{edge}/{name}", channel.chunks, channel.watermark, channel.idle, channel.ended)
+            )
+        for kind, value in merge(inputs, floor):
+            if kind == "chunk":
+                edge, stored = value
+                yield Step("chunk", edge, self._spool.get(stored))
+            elif kind == "watermark":
+                yield Step("watermark", head, value)
+            else:
+                watermark, idle = value
+                if watermark > floor:
+                    yield Step("watermark", head, watermark)
+                yield Step("idle", head, idle)
+
+    def close(self) -> None:
+        self._spool.close()

@@ -1,0 +1,492 @@
+"""Runs the operators of one stage in one partition: wiring, watermarks, epochs. Knows no Spark and no sockets.
+
+The same runner works in a slot (stateful stages), in a Python worker (stateless ones) and for the splits of stage 0.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import cloudpickle
+
+from headwater.common.errors import UserCodeError, short_repr, user_traceback
+from headwater.common.ids import MAX_WATERMARK, MIN_WATERMARK
+from headwater.graph.plan import InputSpec, JobPlan, OperatorSpec
+from headwater.metrics import Measured
+from headwater.operators.base import Operator, OperatorContext
+from headwater.operators.type_check import check_state_types
+from headwater.runtime.stage.edges import EdgeWriter, Emit
+from headwater.state.backends import HEAP, backend_kind, make_keyed_backend
+from headwater.state.keyed_backend import KeyedStateBackend
+from headwater.state.keys.key_groups import key_group_range
+from headwater.state.operator_backend import OperatorStateBackend
+
+Timestamps = list[int | None] | None
+
+
+def edge_id(consumer: int, position: int) -> int:
+    """The number of an edge: the consuming operator's id, and which of its inputs."""
+    return consumer << 8 | position
+
+
+def consumer_of(edge: int) -> int:
+    """The consuming operator's id of an edge."""
+    return edge >> 8
+
+
+class OperatorPort:
+    """One way into an operator. Several ports of one operator share its gate."""
+
+    def __init__(self, gate: Gate, input_index: int, producer: int | None = None) -> None:
+        self._gate = gate
+        self._input_index = input_index
+        self.producer = producer
+        self.watermark = MIN_WATERMARK
+        self.is_idle = False
+        gate.ports.append(self)
+
+    def batch(self, values: list[Any], timestamps: Timestamps) -> None:
+        self.batch_of(self._input_index, values, timestamps)
+
+    def batch_of(self, input_index: int, values: list[Any], timestamps: Timestamps) -> None:
+        if values:
+            self.is_idle = False
+            self._gate.records_in += len(values)
+            operator = self._gate.operator
+            try:
+                operator.read_ahead(values)
+                operator.process_batch(values, timestamps, input_index)
+            except SystemExit as error:
+                raise self._gate.exited(error, f"one of {len(values)}, the first is {short_repr(values[0])}") from error
+
+    def advance(self, watermark: int) -> None:
+        if watermark > self.watermark:
+            self.watermark = watermark
+            self.is_idle = False
+            self._gate.update()
+
+    def idle(self, idle: bool) -> None:
+        if idle != self.is_idle:
+            self.is_idle = idle
+            self._gate.update()
+
+
+class Gate:
+    """Holds an operator's watermark at the minimum over its ports, idle ports excluded."""
+
+    def __init__(self, operator: Operator, spec: OperatorSpec) -> None:
+        self.operator = operator
+        self.spec = spec
+        self.ports: list[OperatorPort] = []
+        self.records_in = 0
+        self._idle = False
+
+    def update(self) -> None:
+        active = [port.watermark for port in self.ports if not port.is_idle]
+        if not active:
+            if not self._idle:
+                self._idle = True
+                self.operator.process_idle(True)
+            return
+        if self._idle:
+            self._idle = False
+            self.operator.process_idle(False)
+        watermark = min(active)
+        if watermark > self.operator.context.watermark:
+            try:
+                if watermark == MAX_WATERMARK:
+                    self.operator.end_of_input()
+                self.operator.process_watermark(watermark)
+            except SystemExit as error:
+                raise self.exited(error, f"none: the watermark became {watermark}") from error
+
+    def exited(self, error: SystemExit, record: str) -> UserCodeError:
+        """What to raise where user code called sys.exit(): it must not end a process that is not the user's."""
+        epoch = self.operator.context.epoch
+        return UserCodeError(self.spec.name, f"<{record}>", epoch, user_traceback(error), repr(error))
+
+    def reset(self) -> None:
+        """Take the ports' watermarks as they are now, without telling the operator's successors."""
+        self._idle = False
+        watermark = min((port.watermark for port in self.ports if not port.is_idle), default=MIN_WATERMARK)
+        self.operator.context.watermark = watermark
+        if self.operator.context.keyed_backend is not None:
+            self.operator.context.keyed_backend.watermark = watermark
+
+
+class EdgePort:
+    """The beginning of an edge that leaves the stage."""
+
+    def __init__(self, writer: EdgeWriter) -> None:
+        self.writer = writer
+        self.batch = writer.write
+        self.advance = writer.advance
+
+    def idle(self, idle: bool) -> None:
+        self.writer.idle = idle
+
+
+Port = OperatorPort | EdgePort
+
+
+class Fan:
+    """An operator's or source's output: every port behind it, by side tag. Implements `operators.base.Output`."""
+
+    def __init__(self) -> None:
+        self.main: list[Port] = []
+        self.sides: dict[str, list[Port]] = {}
+        self.watermark = MIN_WATERMARK
+
+    def add(self, port: Port, side_tag: str | None) -> None:
+        (self.main if side_tag is None else self.sides.setdefault(side_tag, [])).append(port)
+
+    def ports(self) -> list[Port]:
+        return self.main + [port for ports in self.sides.values() for port in ports]
+
+    def emit(self, values: list[Any], timestamps: Timestamps) -> None:
+        _deliver(self.main, values, timestamps)
+
+    def emit_side(self, tag_id: str, values: list[Any], timestamps: Timestamps) -> None:
+        _deliver(self.sides.get(tag_id, []), values, timestamps)
+
+    def emit_watermark(self, watermark: int) -> None:
+        if watermark > self.watermark:
+            self.watermark = watermark
+            for port in self.ports():
+                port.advance(watermark)
+
+    def emit_idle(self, idle: bool) -> None:
+        for port in self.ports():
+            port.idle(idle)
+
+
+def _own_copy(factory: Callable[[], Operator]) -> Callable[[], Operator]:
+    """As in Flink, every partition of every operator has a function object of its own.
+
+    One Python worker runs several partitions of a stage, and the plan holds each function once: without a copy, what
+    `open` sets in one partition's function would be seen by the other's.
+    """
+    copied: Callable[[], Operator] = pickle.loads(cloudpickle.dumps(factory))
+    return copied
+
+
+def _deliver(ports: list[Port], values: list[Any], timestamps: Timestamps) -> None:
+    for port in ports[1:]:
+        port.batch(list(values), None if timestamps is None else list(timestamps))
+    if ports:
+        ports[0].batch(values, timestamps)
+
+
+@dataclass(frozen=True)
+class RunnerIdentity:
+    """Who runs: the same for all epochs of a runner."""
+
+    job_id: str
+    partition: int
+    incarnation: int = 0
+
+
+@dataclass
+class EpochOutcome:
+    """What a partition tells the driver at the end of an epoch."""
+
+    watermarks: dict[str, int] = field(default_factory=dict)
+    committables: dict[str, list[bytes]] = field(default_factory=dict)
+    next_timer_ms: int | None = None
+    records_in: dict[str, int] = field(default_factory=dict)
+    state_entries: int = 0
+    metrics: Measured = field(default_factory=dict)
+    """What user functions measured in this epoch, {operator uid: {partition: delta}}; only operators that measure."""
+
+
+class StageRunner:
+    """The operators of one stage in one partition.
+
+    Life: construct, `open()` (after the backends were restored), then per epoch `begin_epoch`, any number of `batch`,
+    `advance` and `idle`, and `finish_epoch` or `abort_epoch`; `close()` at the end. Not thread safe.
+    """
+
+    def __init__(self, plan: JobPlan, stage: int, identity: RunnerIdentity, emit: Emit) -> None:
+        self._plan = plan
+        self._stage = stage
+        self._identity = identity
+        self._emit = emit
+        self._fans: dict[int, Fan] = {}
+        self._gates: dict[int, Gate] = {}  # in topological order
+        self._heads: dict[int, OperatorPort] = {}  # head operator -> the port its edges share
+        self._head_inputs: dict[int, tuple[OperatorPort, int]] = {}  # edge -> port, input index
+        self._edges: list[tuple[int, EdgeWriter]] = []  # (producer, writer)
+        self._sources = list(plan.sources) if stage == 0 else []
+        self._rocksdb: Any = None
+        self._active: set[int] = set()  # nodes that the source under way reaches; all of them in later stages
+        self._build()
+
+    # --- wiring
+
+    def _build(self) -> None:
+        for source in self._sources:
+            self._fans[source.id] = Fan()
+        for spec in self._plan.stages[self._stage].operators:
+            if self._identity.partition < spec.parallelism or self._stage == 0:
+                self._add_operator(spec)
+        for consumer in (spec for stage in self._plan.stages for spec in stage.operators):
+            for position, input_spec in enumerate(consumer.inputs):
+                self._connect(consumer, position, input_spec)
+
+    def _add_operator(self, spec: OperatorSpec) -> None:
+        operator = _own_copy(spec.factory)()
+        fan = Fan()
+        operator.setup(self._context(spec), fan)
+        self._fans[spec.id] = fan
+        self._gates[spec.id] = Gate(operator, spec)
+
+    def _context(self, spec: OperatorSpec) -> OperatorContext:
+        identity = self._identity
+        keyed: KeyedStateBackend | None = None
+        if spec.keyed:
+            groups = key_group_range(identity.partition, self._plan.max_parallelism, spec.parallelism)
+            keyed = make_keyed_backend(
+                self._plan.settings.get("state.backend.type", HEAP),
+                spec.uid,
+                self._plan.max_parallelism,
+                groups,
+                self._backend_options(),
+            )
+        return OperatorContext(
+            uid=spec.uid,
+            name=spec.name,
+            partition=identity.partition,
+            parallelism=spec.parallelism,
+            max_parallelism=self._plan.max_parallelism,
+            job_id=identity.job_id,
+            job_name=self._plan.name,
+            attempt=max(identity.incarnation - 1, 0),
+            keyed_backend=keyed,
+            operator_backend=OperatorStateBackend(spec.uid),
+            batch_mode=self._plan.batch_mode,
+            job_parameters=self._plan.settings.get("job_parameters", {}),
+        )
+
+    def _backend_options(self) -> Any:
+        """What all keyed backends of this runner share."""
+        settings = self._plan.settings
+        if backend_kind(settings.get("state.backend.type", HEAP)) == HEAP:
+            return None
+        if self._rocksdb is None:
+            from headwater.state.rocksdb.options import DEFAULT_MEMORY_BYTES, DEFAULT_TIMERS_IN_MEMORY, RocksDBOptions
+
+            directory = settings.get("state.backend.rocksdb.localdir")
+            on_heap = settings.get("state.backend.rocksdb.timer-service.factory") == "heap"
+            self._rocksdb = RocksDBOptions(
+                settings.get("state.backend.rocksdb.memory.fixed-per-slot") or DEFAULT_MEMORY_BYTES,
+                Path(directory).expanduser() if directory else None,
+                timers_in_memory=None if on_heap else DEFAULT_TIMERS_IN_MEMORY,
+            )
+        return self._rocksdb
+
+    def _connect(self, consumer: OperatorSpec, position: int, spec: InputSpec) -> None:
+        gate = self._gates.get(consumer.id)
+        if spec.chained:
+            fan = self._fans.get(spec.upstream)
+            if gate is not None and fan is not None:
+                fan.add(OperatorPort(gate, spec.input_index, spec.upstream), spec.side_tag)
+            return
+        edge = edge_id(consumer.id, position)
+        if gate is not None and consumer.stage == self._stage:
+            # All edges into an operator are merged before they get here: one port, one watermark.
+            port = self._heads.get(consumer.id)
+            if port is None:
+                port = self._heads[consumer.id] = OperatorPort(gate, spec.input_index)
+            self._head_inputs[edge] = (port, spec.input_index)
+        fan = self._fans.get(spec.upstream)
+        if fan is not None:
+            writer = EdgeWriter(
+                edge=edge,
+                spec=spec,
+                dest_stage=consumer.stage,
+                dest_parallelism=consumer.parallelism,
+                max_parallelism=self._plan.max_parallelism,
+                partition=self._identity.partition,
+                operator_name=consumer.name,
+                emit=self._emit,
+            )
+            self._edges.append((spec.upstream, writer))
+            fan.add(EdgePort(writer), spec.side_tag)
+
+    # --- life cycle
+
+    def open(self) -> None:
+        """Open every operator. State must have been restored."""
+        for gate in self._gates.values():
+            gate.operator.open()
+
+    def close(self) -> None:
+        """Close every operator; the first error is raised after all were closed."""
+        errors: list[Exception] = []
+        for gate in self._gates.values():
+            try:
+                gate.operator.close()
+            except Exception as error:
+                errors.append(error)
+        if errors:
+            raise errors[0]
+
+    def backends(self) -> list[KeyedStateBackend | OperatorStateBackend]:
+        """All state of this partition, in a stable order."""
+        found: list[KeyedStateBackend | OperatorStateBackend] = []
+        for gate in self._gates.values():
+            context = gate.operator.context
+            if context.keyed_backend is not None:
+                found.append(context.keyed_backend)
+            if context.operator_backend is not None:
+                found.append(context.operator_backend)
+        return found
+
+    def keyed_backend(self, uid: str) -> KeyedStateBackend | None:
+        """The keyed state of operator `uid`, if it is here."""
+        for gate in self._gates.values():
+            if gate.spec.uid == uid:
+                return gate.operator.context.keyed_backend
+        return None
+
+    def restore_split_operators(self, states: Mapping[str, OperatorStateBackend]) -> dict[str, OperatorStateBackend]:
+        """Stage 0, before a split: give the operators whose state belongs to the split (watermark generators) theirs.
+
+        Returns the backends in use, by uid, so that the caller can persist them with the split's position.
+        """
+        used: dict[str, OperatorStateBackend] = {}
+        for gate in self._gates.values():
+            if getattr(gate.operator, "split_scoped", False):
+                context = gate.operator.context
+                context.operator_backend = states.get(gate.spec.uid) or OperatorStateBackend(gate.spec.uid)
+                context.operator_backend.begin_epoch()
+                used[gate.spec.uid] = context.operator_backend
+                gate.operator = gate.spec.factory()
+                gate.operator.setup(context, self._fans[gate.spec.id])
+                gate.operator.open()
+        return used
+
+    # --- epochs
+
+    def begin_epoch(
+        self,
+        epoch: int,
+        attempt_id: str,
+        now_ms: int,
+        watermarks: Mapping[str, int],
+        *,
+        source_id: int | None = None,
+        channel: str | None = None,
+    ) -> None:
+        """Start an epoch where the last committed one left the watermarks.
+
+        Stage 0 runs one split of one source at a time, each a channel of its own: ports that the source does not reach
+        count as idle, and edges that it does not reach stay silent.
+        """
+        self._active = self._reached_from(source_id)
+        for node, fan in self._fans.items():
+            fan.watermark = watermarks.get(f"out:{self._uid(node)}", MIN_WATERMARK)
+            for port in fan.ports():
+                if isinstance(port, OperatorPort):
+                    port.watermark = fan.watermark
+                    port.is_idle = node not in self._active
+        for head, port in self._heads.items():
+            port.watermark = watermarks.get(f"head:{self._uid(head)}", MIN_WATERMARK)
+            port.is_idle = False
+        for producer, writer in self._edges:
+            writer.epoch = epoch
+            writer.begin_channel(
+                f"{producer}/{self._identity.partition if channel is None else channel}",
+                self._fans[producer].watermark,
+            )
+        for gate in self._gates.values():
+            gate.reset()
+            gate.records_in = 0
+            context = gate.operator.context
+            context.epoch, context.attempt_id = epoch, attempt_id
+            if context.keyed_backend is not None:
+                context.keyed_backend.processing_time_ms = now_ms
+        for gate in self._gates.values():
+            gate.operator.process_time(now_ms)
+
+    def _reached_from(self, source_id: int | None) -> set[int]:
+        if source_id is None:
+            return set(self._fans)
+        reached = {source_id}
+        for gate in self._gates.values():  # topological order
+            if any(port.producer in reached for port in gate.ports):
+                reached.add(gate.spec.id)
+        return reached
+
+    def _uid(self, node: int) -> str:
+        gate = self._gates.get(node)
+        if gate is not None:
+            return gate.spec.uid
+        return next(source.uid for source in self._sources if source.id == node)
+
+    def source_output(self, source_id: int) -> Fan:
+        """Where the records of a source go (stage 0)."""
+        return self._fans[source_id]
+
+    def batch(self, edge: int, values: list[Any], timestamps: Timestamps) -> None:
+        """Records of an edge, for its head operator."""
+        port, input_index = self._head_inputs[edge]
+        port.batch_of(input_index, values, timestamps)
+
+    def advance(self, head: int, watermark: int) -> None:
+        """The merged watermark of a head operator's edges."""
+        self._heads[head].advance(watermark)
+
+    def idle(self, head: int, idle: bool) -> None:
+        """Whether all channels into a head operator are idle."""
+        self._heads[head].idle(idle)
+
+    def finish_epoch(self, now_ms: int, *, ended: bool | None = None) -> EpochOutcome:
+        """End the epoch: last timers, sinks prepare, edges send what they hold."""
+        outcome = EpochOutcome()
+        timers: list[int] = []
+        for gate in self._gates.values():
+            operator = gate.operator
+            operator.process_time(now_ms)
+            due = operator.next_processing_timer()
+            if due is not None:
+                timers.append(due)
+        for gate in self._gates.values():
+            committables = gate.operator.prepare_commit()
+            if committables:
+                outcome.committables[gate.spec.uid] = [pickle.dumps(item, 5) for item in committables]
+            outcome.records_in[gate.spec.uid] = gate.records_in
+            backend = gate.operator.context.keyed_backend
+            if backend is not None:
+                outcome.state_entries += backend.number_of_entries()
+            context = gate.operator.context
+            if context.metrics is not None:
+                outcome.metrics[gate.spec.uid] = {context.partition: context.metrics.take_delta()}
+        if self._plan.settings.get("headwater.type-check", True):
+            for gate in self._gates.values():  # after snapshot_state(), which is part of prepare_commit()
+                check_state_types(gate.operator.context)
+        for producer, writer in self._edges:
+            if producer not in self._active:
+                continue
+            at_end = self._fans[producer].watermark == MAX_WATERMARK if ended is None else ended
+            writer.end_channel(ended=at_end)
+        outcome.next_timer_ms = min(timers, default=None)
+        outcome.watermarks = self.watermarks()
+        return outcome
+
+    def watermarks(self) -> dict[str, int]:
+        """Where event time stands, in the form that `begin_epoch` takes."""
+        found = {f"out:{self._uid(node)}": self._fans[node].watermark for node in self._active}
+        found.update({f"head:{self._uid(head)}": port.watermark for head, port in self._heads.items()})
+        return found
+
+    def abort_epoch(self) -> None:
+        """Give the epoch up. State is rolled back by the owner of the backends."""
+        for gate in self._gates.values():
+            gate.operator.abort_epoch()
+            if gate.operator.context.metrics is not None:
+                gate.operator.context.metrics.take_delta()  # the replay counts, not the attempt

@@ -1,0 +1,151 @@
+"""Stage 0: reads splits and pushes their records through the operators chained to the source."""
+
+from __future__ import annotations
+
+import os
+import pickle
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from headwater.common.connector import Split
+from headwater.common.errors import HeadwaterError, UserCodeError
+from headwater.common.ids import MAX_WATERMARK
+from headwater.metrics import add_measured
+from headwater.runtime.job.acks import SourceAck, SplitAck
+from headwater.runtime.slot.protocol import Attempt
+from headwater.runtime.stage.runner import EpochOutcome, StageRunner
+from headwater.state.operator_backend import OperatorStateBackend
+
+
+@dataclass(frozen=True)
+class SplitAssignment:
+    """One split, and how far a task may read it in this epoch."""
+
+    split: Split
+    position: bytes | None
+    budget: int
+    operator_state: bytes
+    watermarks: dict[str, int]
+
+
+@dataclass(frozen=True)
+class SourceTask:
+    """What one task of stage 0 does in one epoch.
+
+    A source that has nothing to read still holds (or, at its end, releases) event time downstream: `marker` has the
+    watermarks that stand for the whole source. With `final` the job's input is over: event time ends here.
+    """
+
+    index: int
+    source_id: int
+    subtask: int
+    splits: tuple[SplitAssignment, ...] = ()
+    marker: dict[str, int] | None = None
+    exhausted: bool = False
+    final: bool = False
+
+
+@dataclass
+class _Totals:
+    outcome: EpochOutcome = field(default_factory=EpochOutcome)
+    records: int = 0
+    asked: int = 0
+
+    def add(self, outcome: EpochOutcome) -> None:
+        for uid, items in outcome.committables.items():
+            self.outcome.committables.setdefault(uid, []).extend(items)
+        for uid, count in outcome.records_in.items():
+            self.outcome.records_in[uid] = self.outcome.records_in.get(uid, 0) + count
+        add_measured(self.outcome.metrics, outcome.metrics)
+        if outcome.next_timer_ms is not None:
+            known = self.outcome.next_timer_ms
+            self.outcome.next_timer_ms = min(known or outcome.next_timer_ms, outcome.next_timer_ms)
+
+
+def run_source_task(
+    runner: StageRunner, task: SourceTask, source: Any, source_name: str, attempt: Attempt, now_ms: int, batch: int
+) -> Iterator[SplitAck | SourceAck | None]:
+    """Read the task's splits. Yields None after each batch, so that the caller can send on what came out."""
+    totals = _Totals()
+    for ordinal, assignment in enumerate(task.splits):
+        yield from _read_split(runner, task, assignment, source, source_name, attempt, ordinal, now_ms, batch, totals)
+    if task.marker is not None:
+        runner.restore_split_operators({})
+        runner.begin_epoch(
+            attempt.epoch, f"{attempt.id}-{task.index}-marker", now_ms, task.marker,
+            source_id=task.source_id, channel="source",
+        )  # fmt: skip
+        if task.final:
+            runner.source_output(task.source_id).emit_watermark(MAX_WATERMARK)
+        totals.add(runner.finish_epoch(now_ms, ended=task.exhausted))
+        yield None
+    waiting = totals.asked == 0 or totals.records < totals.asked
+    yield SourceAck(task.index, totals.outcome, os.getpid(), waiting)
+
+
+def _read_split(
+    runner: StageRunner,
+    task: SourceTask,
+    assignment: SplitAssignment,
+    source: Any,
+    source_name: str,
+    attempt: Attempt,
+    ordinal: int,
+    now_ms: int,
+    batch: int,
+    totals: _Totals,
+) -> Iterator[SplitAck | None]:
+    split = assignment.split
+    states = runner.restore_split_operators(load_operator_state(assignment.operator_state))
+    runner.begin_epoch(
+        attempt.epoch, f"{attempt.id}-{task.index}-{ordinal}", now_ms, assignment.watermarks,
+        source_id=task.source_id, channel=split.split_id,
+    )  # fmt: skip
+    output = runner.source_output(task.source_id)
+    position = None if assignment.position is None else pickle.loads(assignment.position)
+    finished, count = False, 0
+    try:
+        reader = source.open_reader(split, position)
+        try:
+            while count < assignment.budget:
+                records = reader.read_batch(min(batch, assignment.budget - count))
+                if records is None:
+                    finished = True
+                    break
+                if not records:
+                    break
+                count += len(records)
+                output.emit(records, source.timestamps_of(records))
+                yield None
+            position = reader.position()
+            counters = reader.counters()
+        finally:
+            reader.close()
+    except HeadwaterError:
+        raise
+    except Exception as error:
+        raise UserCodeError.from_exception(error, source_name, f"split {split.split_id}", attempt.epoch) from error
+    outcome = runner.finish_epoch(now_ms, ended=finished)
+    totals.add(outcome)
+    totals.records += count
+    totals.asked += assignment.budget
+    yield SplitAck(
+        task.source_id, split.split_id, pickle.dumps(position, 5), count, finished, dump_operator_state(states),
+        outcome.watermarks, counters,
+    )  # fmt: skip
+
+
+def load_operator_state(data: bytes) -> dict[str, OperatorStateBackend]:
+    """Backends of the operators whose state belongs to a split, by uid."""
+    backends: dict[str, OperatorStateBackend] = {}
+    for section in pickle.loads(data) if data else ():
+        backend = backends.setdefault(section.uid, OperatorStateBackend(section.uid))
+        backend.load_section(section)
+    return backends
+
+
+def dump_operator_state(backends: dict[str, OperatorStateBackend]) -> bytes:
+    """The inverse of `load_operator_state`."""
+    sections = [section for backend in backends.values() for section in backend.full_sections()]
+    return pickle.dumps(sections, 5) if sections else b""

@@ -1,0 +1,1 @@
+"""State that outlives the program that wrote it."""

@@ -1,0 +1,162 @@
+"""From the values that were stored to those that the program asks for: versions, declared types, changed classes.
+
+A backend loads sections before the program has told its descriptors. So what stands in the way is kept until the state
+is asked for: then it is converted, or refused, before a record is processed or anything written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+from headwater.common.errors import StateMigrationError, short_repr
+from headwater.state.descriptors import StateDescriptor
+from headwater.state.evolution.changed_classes import ClassChange, StoredRecord
+from headwater.state.evolution.declared_types import NoConversionError, TypeForm, type_conversion
+from headwater.state.snapshot.layout import StateLayout
+
+Convert = Callable[[Any], Any]
+
+_KEY_COLUMNS = {
+    "value": (0, 2),
+    "reducing": (0, 2),
+    "aggregating": (0, 2),
+    "list": (0, 3),
+    "map": (0, 2, 6),
+    "folded panes": (0, 1, 3, 4),
+    "element panes": (0, 1, 4, 5),
+}
+"""Which columns of the entries of a kind hold keys."""
+
+
+def value_conversion(
+    uid: str, descriptor: StateDescriptor, stored: StateLayout, changes: Iterable[ClassChange]
+) -> Convert | None:
+    """What each stored value, list element or map value must go through; None if they fit as they are.
+
+    `changes` are those of the classes met when the state was loaded. `StateMigrationError` if there is no way.
+    """
+    what = f"state '{descriptor.name}' of operator '{uid}'"
+    obstacles = migration_obstacles(descriptor, stored, changes)
+    if obstacles:
+        raise StateMigrationError(f"{what} cannot be restored: {' '.join(obstacles)} {_advice(descriptor, stored)}")
+    if stored.version < descriptor.version:
+        migrations = descriptor.get_migrations()
+        steps = [(version, migrations[version]) for version in range(stored.version + 1, descriptor.version + 1)]
+        return _through(steps, what)
+    convert = type_conversion(*_value_types(stored, StateLayout.of(descriptor).type))
+    return None if convert is None else _guarded(convert, f"the conversion of {what} to its declared type")
+
+
+def migration_obstacles(descriptor: StateDescriptor, stored: StateLayout, changes: Iterable[ClassChange]) -> list[str]:
+    """Why values that were stored as `stored` cannot become values of today, in whole sentences; empty if they can."""
+    if stored.version > descriptor.version:
+        return [f"its values are of version {stored.version}, this program knows version {descriptor.version}."]
+    if stored.version < descriptor.version:
+        steps = range(stored.version + 1, descriptor.version + 1)
+        missing = [str(version) for version in steps if version not in descriptor.get_migrations()]
+        return (
+            [f"it is of version {stored.version}, and there is no migration to {', '.join(missing)}."]
+            if missing
+            else []
+        )
+    found = [obstacle for change in changes for obstacle in change.obstacles]
+    try:
+        type_conversion(*_value_types(stored, StateLayout.of(descriptor).type))
+    except NoConversionError as error:
+        found.append(f"{error}.")
+    return found
+
+
+def refuse_changed_keys(uid: str, name: str, kind: str, entries: Sequence[Any], changes: Iterable[ClassChange]) -> None:
+    """Keys must be what they were: a key that hashes differently is in another key group, and would be lost."""
+    changed = {(change.stored.module, change.stored.qualname): change for change in changes if change.shows}
+    if not changed:
+        return
+    for identity in key_classes(keys_of(kind, entries)) & changed.keys():
+        raise StateMigrationError(
+            f"state '{name}' of operator '{uid}' cannot be restored: its keys are objects of "
+            f"{changed[identity].stored.name}, which has changed since they were stored. A key must stay as it is: "
+            "change the class back, or make the key of plain values (a tuple, a string)"
+        )
+
+
+def keys_of(kind: str, entries: Sequence[Any]) -> Iterator[Any]:
+    """All keys (and namespaces, which are keys too) in the entries of a state of that kind."""
+    return (key for column in _KEY_COLUMNS[kind] for key in entries[column])
+
+
+def key_classes(keys: Iterable[Any]) -> set[tuple[str, str]]:
+    """(module, qualname) of the classes of `keys`, and of the parts of those that are tuples, as they were stored."""
+    classes: set[type] = set()
+    for key in keys:
+        classes |= _classes_in(key)
+    schemas = [(cls, getattr(cls, "__stored_schema__", None)) for cls in classes]
+    return {(cls.__module__, cls.__qualname__) if schema is None else schema[:2] for cls, schema in schemas}
+
+
+def refuse_obstacles(uid: str, name: str, changes: Iterable[ClassChange]) -> None:
+    """For state without a descriptor, such as the contents of windows: no migration can help."""
+    obstacles = [obstacle for change in changes for obstacle in change.obstacles]
+    if obstacles:
+        raise StateMigrationError(
+            f"state '{name}' of operator '{uid}' cannot be restored: {' '.join(obstacles)} Change it back, or give the "
+            "operator another uid and start without this state"
+        )
+
+
+def _advice(descriptor: StateDescriptor, stored: StateLayout) -> str:
+    if stored.version > descriptor.version:
+        return "Run the program that stored it, or a later one"
+    if stored.version < descriptor.version:
+        return f"Add descriptor.migrate_with(function, to_version=...) for each step after version {stored.version}"
+    return (
+        "Change it back, give new fields a default, or say how to make new values from old ones with "
+        f"descriptor.migrate_with(function, to_version={stored.version + 1})"
+    )
+
+
+def _value_types(stored: StateLayout, today: TypeForm) -> tuple[TypeForm, TypeForm, str]:
+    """The types of what is converted one by one: a list state's elements, a map state's values."""
+    before = stored.type
+    if before is None or today is None:
+        return None, None, ""
+    if stored.kind == "list":
+        return before[1], today[1], "an element"
+    if stored.kind == "map":
+        if type_conversion(before[1], today[1], "a map key") is not None:
+            raise NoConversionError("a map key was declared as an integer and is a float now")
+        return before[2], today[2], "a map value"
+    return before, today, "the value"
+
+
+def _through(steps: list[tuple[int, Convert]], what: str) -> Convert:
+    guarded = [_guarded(function, f"the migration of {what} to version {version}") for version, function in steps]
+
+    def convert(value: Any) -> Any:
+        for function in guarded:
+            value = function(value)
+        if value is None or isinstance(value, StoredRecord):
+            raise StateMigrationError(f"the migration of {what} returned {value!r}; expected a value of today")
+        return value
+
+    return convert
+
+
+def _guarded(function: Convert, what: str) -> Convert:
+    def convert(value: Any) -> Any:
+        try:
+            return function(value)
+        except Exception as error:
+            raise StateMigrationError(
+                f"{what} failed with {type(error).__name__}: {error}; the value is {short_repr(value, 200)}"
+            ) from error
+
+    return convert
+
+
+def _classes_in(key: Any) -> set[type]:
+    """The class of a key, and those of its parts if it is a tuple."""
+    if isinstance(key, tuple):
+        return {type(key)}.union(*map(_classes_in, key))
+    return {type(key)}

@@ -1,0 +1,1 @@
+"""State as Python objects in this process's memory."""

@@ -1,0 +1,137 @@
+"""Keyed state as Python objects in this process's memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
+from typing import Any
+
+from headwater.state.evolution.migration import Convert
+from headwater.state.heap.conversion import convert_store
+from headwater.state.heap.list import HeapListState
+from headwater.state.heap.map import HeapMapState
+from headwater.state.heap.panes import HeapElementPanes, HeapFoldedPanes
+from headwater.state.heap.store import ABSENT, HeapStore, KeyScope
+from headwater.state.heap.value import HeapValueState
+from headwater.state.keys.key_groups import by_key_group, pairs_by_key_group
+from headwater.state.panes import ElementPanes, FoldedPanes
+from headwater.state.snapshot.layout import StateLayout
+from headwater.state.snapshot.section import Section
+from headwater.state.store_backend import Registered, StoreBackend
+from headwater.state.timers import TimerQueue
+from headwater.state.ttl.expiring import TtlPolicy
+
+_STORES: dict[str, Callable[[KeyScope], HeapStore]] = {
+    "value": HeapValueState,
+    "list": HeapListState,
+    "map": HeapMapState,
+    "reducing": HeapValueState,
+    "aggregating": HeapValueState,
+    "folded panes": HeapFoldedPanes,
+    "element panes": HeapElementPanes,
+}
+
+
+class HeapKeyedStateBackend(StoreBackend[HeapStore]):
+    """State at memory speed. A state is a dict {key: value}; a namespaced one {(key, namespace): value}."""
+
+    def _new_store(self, name: str, layout: StateLayout) -> HeapStore | None:
+        store_class = _STORES.get(layout.kind)
+        if store_class is None:
+            return None
+        store = store_class(self._scope(layout))
+        store.lock = self._boundary
+        return store
+
+    def _convert(self, registered: Registered[HeapStore], convert: Convert) -> None:
+        convert_store(registered.store, convert, stamped=registered.layout.ttl)
+
+    def _load_entries(self, store: HeapStore, entries: tuple[Any, ...]) -> None:
+        store.load_entries(entries)
+
+    def get_folded_panes(self, name: str) -> FoldedPanes:
+        panes = self._panes(name, "folded panes")
+        assert isinstance(panes, HeapFoldedPanes)
+        return panes
+
+    def get_element_panes(self, name: str) -> ElementPanes:
+        panes = self._panes(name, "element panes")
+        assert isinstance(panes, HeapElementPanes)
+        return panes
+
+    # --- epochs
+
+    def commit_epoch(self, *, cut: bool = False) -> None:
+        with self._boundary:
+            for part in self._parts():
+                part.commit(cut=cut)
+            self._in_epoch = False
+
+    def rollback_epoch(self) -> None:
+        self.rollbacks += 1
+        with self._boundary:
+            for part in self._parts():
+                part.rollback()
+            self._in_epoch = False
+
+    def rewind(self) -> bool:
+        self.rollbacks += 1
+        for registered in self._states.values():
+            registered.form.checkpoint_failed()
+        with self._boundary:
+            for part in self._parts():
+                part.rewind()
+            self._in_epoch = False
+        return True
+
+    def _parts(self) -> list[HeapStore | TimerQueue]:
+        stores = [registered.store for registered in self._states.values()]
+        return [*stores, self.event_timers, self.processing_timers]
+
+    # --- sections
+
+    def delta_sections(self) -> list[Section]:
+        sections: list[Section] = []
+        for name, registered in self._states.items():
+            self._clean_up(registered)
+            store = registered.store
+            log = store.changes()
+            if registered.form.delta_is_whole():
+                log = {**log, **dict.fromkeys(store.table, ABSENT)}
+            for group, keys in self._by_key_group(store.keys_changed(log), registered.layout).items():
+                entries = store.delta_entries(keys, log)
+                if any(entries):
+                    sections.append(self._section(name, registered.layout, group, entries))
+        sections += self.event_timers.delta_sections()
+        sections += self.processing_timers.delta_sections()
+        return sections
+
+    def _full_sections_of(self, name: str, registered: Registered[HeapStore]) -> Iterator[Section]:
+        store = registered.store
+        keep = None if registered.policy is None else registered.policy.alive
+        for group, keys in self._by_key_group(store.keys_stored(), registered.layout).items():
+            entries = store.full_entries(keys, keep)
+            if any(entries):
+                yield self._section(name, registered.layout, group, entries)
+
+    def _by_key_group(self, keys: Iterable[Any], layout: StateLayout) -> dict[int, list[Any]]:
+        """{key group: keys}, in the order of the groups. Only here is a key group computed: never per record."""
+        return (pairs_by_key_group if layout.namespaced else by_key_group)(keys, self.max_parallelism)
+
+    # --- all keys
+
+    def number_of_entries(self) -> int:
+        return sum(len(registered.store.keys_stored()) for registered in self._states.values())
+
+    def _pairs_of(self, store: HeapStore, key: Any) -> list[Any]:
+        return [pair for pair in store.keys_stored() if pair[0] == key]
+
+    def _keys_to_examine(self, registered: Registered[HeapStore], policy: TtlPolicy) -> list[Any]:
+        store = registered.store
+        if not store.table:
+            return []
+        number = policy.number_to_examine(len(store.undo))
+        keys = list(islice(registered.to_examine, number))
+        if len(keys) < number:  # the round is over; the next one begins with the keys as they are now
+            registered.to_examine = iter(list(store.table))
+        return keys

@@ -1,0 +1,186 @@
+"""List state on the heap. Appending to a list of a million elements logs and writes one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from headwater.common.errors import StateError
+from headwater.state.api import ListState
+from headwater.state.change_log import Combine, Join
+from headwater.state.copying import ATOMIC, is_immutable, protective_copy
+from headwater.state.heap.store import ABSENT, UNCHANGED, HeapStore, Keep, KeyScope
+
+
+class HeapListState(HeapStore, ListState[Any]):
+    """{key: [element, ...]}, never an empty list.
+
+    Undo: the length before (int) while elements were only appended, the whole list before (list) once they were not,
+    or ABSENT.
+    """
+
+    __slots__ = ("_has_mutable_elements",)
+
+    def __init__(self, scope: KeyScope) -> None:
+        super().__init__(scope)
+        self._has_mutable_elements = False
+        """True once an element was seen that may change in place; then `get` counts as a change."""
+
+    def get(self) -> list[Any]:
+        key = self._scope.current_key
+        elements = self.table.get(key)
+        if elements is None:
+            return []
+        if self._has_mutable_elements:
+            elements = self._touch(key, elements)
+        return list(elements)
+
+    def add(self, value: Any) -> None:
+        key = self._scope.current_key
+        elements = self.table.get(key)
+        if value.__class__ not in ATOMIC and not is_immutable(value):
+            self._has_mutable_elements = True
+        if elements is not None:
+            if key not in self.undo:
+                self.undo[key] = len(elements)
+            elements.append(value)
+        else:
+            if key not in self.undo:
+                self.undo[key] = ABSENT
+            self.table[key] = [value]
+
+    def add_all(self, values: Iterable[Any]) -> None:
+        for value in values:
+            self.add(value)
+
+    def update(self, values: Iterable[Any]) -> None:
+        elements = list(values)
+        key = self._scope.current_key
+        self._keep_whole(key)
+        self._note_mutable(elements)
+        if elements:
+            self.table[key] = elements
+        else:
+            self.table.pop(key, None)
+
+    def clear(self) -> None:
+        self.update(())
+
+    def peek(self) -> list[Any]:
+        """The live list for looking only: it must not be changed nor handed to a user."""
+        elements: list[Any] | None = self.table.get(self._scope.current_key)
+        return [] if elements is None else elements
+
+    def _keep_whole(self, key: Any) -> None:
+        """Make sure that the undo log has the whole list before: what follows is not just an append."""
+        before = self.undo.get(key, UNCHANGED)
+        if before is UNCHANGED:
+            self.undo[key] = self.table.get(key, ABSENT)
+        elif before.__class__ is int:
+            self.undo[key] = self.table[key][:before]
+
+    def _touch(self, key: Any, elements: list[Any]) -> list[Any]:
+        """The caller will see elements that it can change in place: the list goes on with copies of the old ones."""
+        before = self.undo.get(key, UNCHANGED)
+        if before.__class__ is int:
+            old, added = elements[:before], elements[before:]
+        elif before is UNCHANGED:
+            old, added = elements, []
+        else:
+            return elements
+        if is_immutable(tuple(old)):
+            return elements
+        self.undo[key] = old
+        self.table[key] = elements = protective_copy(old) + added
+        return elements
+
+    def _note_mutable(self, elements: list[Any]) -> None:
+        if not self._has_mutable_elements and not is_immutable(tuple(elements)):
+            self._has_mutable_elements = True
+
+    def rollback(self) -> None:
+        table = self.table
+        for key, before in self.undo.items():
+            if before is ABSENT:
+                table.pop(key, None)
+            elif before.__class__ is int:
+                del table[key][before:]
+            else:
+                table[key] = before
+        self.undo, self._spanning = {}, None
+
+    def _combination(self) -> Combine:
+        return older_length
+
+    def committed(self, key: Any) -> Any:
+        elements = self.table.get(key, ABSENT)
+        if elements is not ABSENT:
+            elements = elements[:]  # before the undo log is read: an append in between would look committed
+        before = self.undo.get(key, UNCHANGED)
+        if before is UNCHANGED:
+            return elements
+        return elements[:before] if before.__class__ is int else before
+
+    def delta_entries(self, keys: Iterable[Any], log: dict[Any, Any]) -> tuple[Any, ...]:
+        """(keys, base lengths, elements after the base, deleted keys); base 0 replaces the list."""
+        table = self.table
+        present: list[Any] = []
+        bases: list[int] = []
+        added: list[list[Any]] = []
+        deleted: list[Any] = []
+        for key in keys:
+            before = log[key]
+            elements = table.get(key)
+            if elements is None:
+                if before is not ABSENT:
+                    deleted.append(key)
+                continue
+            base = before if before.__class__ is int else 0
+            present.append(key)
+            bases.append(base)
+            added.append(elements[base:] if base else elements)
+        return present, bases, added, deleted
+
+    def written(self, keys: list[Any]) -> tuple[list[Any], ...]:
+        owners: list[Any] = []
+        elements: list[Any] = []
+        for key in keys:
+            before = self.undo[key]
+            added = self.table.get(key, [])[before if before.__class__ is int else 0 :]
+            owners += [key] * len(added)
+            elements += added
+        return owners, elements
+
+    def full_entries(self, keys: Iterable[Any], keep: Keep | None) -> tuple[Any, ...]:
+        present: list[Any] = []
+        lists: list[list[Any]] = []
+        for key in keys:
+            elements = self.table[key]
+            if keep is not None:
+                elements = [element for element in elements if keep(element)]
+            if elements:
+                present.append(key)
+                lists.append(elements)
+        return present, [0] * len(present), lists, []
+
+    def load_entries(self, entries: tuple[Any, ...]) -> None:
+        keys, bases, added, deleted = entries
+        for key, base, elements in zip(keys, bases, added, strict=True):
+            self._note_mutable(elements)
+            if base == 0:
+                self.table[key] = elements
+                continue
+            known = self.table.get(key, [])
+            if len(known) < base:
+                raise StateError(
+                    f"a delta adds to a list of {base} elements, but {len(known)} were restored before it; "
+                    f"an earlier snapshot of the chain is missing"
+                )
+            known[base:] = elements
+        for key in deleted:
+            self.table.pop(key, None)
+
+
+def older_length(key: Any, older: Any, newer: Any, join: Join) -> Any:
+    """What a list was before two changes, where the log of each has a length (int), a list, or ABSENT."""
+    return newer[:older] if older.__class__ is int and newer.__class__ is list else older

@@ -1,0 +1,229 @@
+"""Map state on the heap. Undo log and delta are per entry: one change in a map of a million writes one entry."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+from headwater.state.api import MapState
+from headwater.state.change_log import Combine, Join
+from headwater.state.copying import ATOMIC, is_immutable, protective_copy
+from headwater.state.heap.store import ABSENT, UNCHANGED, HeapStore, Keep
+
+_EMPTY: dict[Any, Any] = {}
+
+
+class _Whole(NamedTuple):
+    """In the undo log: the whole map before ({}: there was none). Entries need no log of their own any more."""
+
+    before: dict[Any, Any]
+
+
+class HeapMapState(HeapStore, MapState[Any, Any]):
+    """{key: {map key: value}}, never an empty map; undo {key: {map key: value before, or ABSENT} | _Whole}."""
+
+    __slots__ = ()
+
+    def get(self, key: Any) -> Any:
+        owner = self._scope.current_key
+        value = self.table.get(owner, _EMPTY).get(key)
+        if value.__class__ in ATOMIC:
+            return value
+        return self._touch(owner, key, value)
+
+    def put(self, key: Any, value: Any) -> None:
+        owner = self._scope.current_key
+        entries = self.table.get(owner)
+        log = self.undo.get(owner)
+        if log is None:
+            log = self.undo[owner] = {} if entries is not None else _Whole({})
+        if entries is None:
+            entries = self.table[owner] = {}
+        if log.__class__ is dict and key not in log:
+            log[key] = entries.get(key, ABSENT)
+        entries[key] = value
+
+    def put_all(self, dict_value: dict[Any, Any] | Iterable[tuple[Any, Any]]) -> None:
+        for key, value in dict(dict_value).items():
+            self.put(key, value)
+
+    def remove(self, key: Any) -> None:
+        owner = self._scope.current_key
+        entries = self.table.get(owner)
+        if entries is None or key not in entries:
+            return
+        self._log_entry(owner, key, entries[key])
+        del entries[key]
+        if not entries:
+            del self.table[owner]
+        log = self.undo[owner]
+        if log.__class__ is dict and log[key] is ABSENT:
+            self._note_gone()
+
+    def contains(self, key: Any) -> bool:
+        return key in self.table.get(self._scope.current_key, _EMPTY)
+
+    def items(self) -> list[tuple[Any, Any]]:
+        return list(self._touched().items())
+
+    def keys(self) -> list[Any]:
+        return list(self.table.get(self._scope.current_key, _EMPTY))
+
+    def values(self) -> list[Any]:
+        return list(self._touched().values())
+
+    def is_empty(self) -> bool:
+        return self._scope.current_key not in self.table
+
+    def clear(self) -> None:
+        owner = self._scope.current_key
+        entries = self.table.get(owner)
+        if entries is None:
+            return
+        log = self.undo.get(owner)
+        if log is None or log.__class__ is dict:
+            self.undo[owner] = _Whole(_before(entries, log))
+        del self.table[owner]
+
+    def peek(self) -> dict[Any, Any]:
+        """The live map for looking only: it must not be changed nor handed to a user."""
+        entries: dict[Any, Any] = self.table.get(self._scope.current_key, _EMPTY)
+        return entries
+
+    def _forget_gone(self) -> None:
+        for owner, log in self.undo.items():
+            if log.__class__ is dict:
+                entries = self.table.get(owner, _EMPTY)
+                self.undo[owner] = {key: old for key, old in log.items() if old is not ABSENT or key in entries}
+
+    def _log_entry(self, owner: Any, key: Any, before: Any) -> None:
+        log = self.undo.get(owner)
+        if log is None:
+            self.undo[owner] = {key: before}
+        elif log.__class__ is dict and key not in log:
+            log[key] = before
+
+    def _touch(self, owner: Any, key: Any, value: Any) -> Any:
+        """First access in an epoch to a value that may be mutable: the caller gets a copy, which becomes the state."""
+        log = self.undo.get(owner)
+        if log is not None and (log.__class__ is not dict or key in log):
+            return value
+        if is_immutable(value):
+            return value
+        copied = protective_copy(value)
+        self._log_entry(owner, key, value)
+        self.table[owner][key] = copied
+        return copied
+
+    def _touched(self) -> dict[Any, Any]:
+        owner = self._scope.current_key
+        entries: dict[Any, Any] = self.table.get(owner, _EMPTY)
+        if not ATOMIC.issuperset(map(type, entries.values())):
+            for key, value in list(entries.items()):
+                self._touch(owner, key, value)
+        return entries
+
+    def rollback(self) -> None:
+        for owner, log in self.undo.items():
+            before = _before(self.table.get(owner, _EMPTY), log, in_place=True)
+            if before:
+                self.table[owner] = before
+            else:
+                self.table.pop(owner, None)
+        self.undo, self._spanning = {}, None
+
+    def _combination(self) -> Combine:
+        return _combined
+
+    def committed(self, key: Any) -> Any:
+        # dict.copy() runs without giving up the interpreter lock; then the log has at least the changes seen in it.
+        entries = self.table.get(key, _EMPTY).copy()
+        log = self.undo.get(key, UNCHANGED)
+        before = entries if log is UNCHANGED else _before(entries, log.copy() if log.__class__ is dict else log)
+        return before or ABSENT
+
+    def delta_entries(self, keys: Iterable[Any], log: dict[Any, Any]) -> tuple[Any, ...]:
+        """(keys, whole maps, keys changed in part, [map keys], [values], [removed map keys], deleted keys)"""
+        replaced: list[Any] = []
+        maps: list[dict[Any, Any]] = []
+        changed: list[Any] = []
+        changed_keys: list[list[Any]] = []
+        changed_values: list[list[Any]] = []
+        removed_keys: list[list[Any]] = []
+        deleted: list[Any] = []
+        for owner in keys:
+            change = log[owner]
+            entries = self.table.get(owner)
+            if entries is None:
+                if change.__class__ is dict or change.before:
+                    deleted.append(owner)
+            elif change.__class__ is not dict:
+                replaced.append(owner)
+                maps.append(entries)
+            else:
+                present = [key for key in change if key in entries]
+                changed.append(owner)
+                changed_keys.append(present)
+                changed_values.append([entries[key] for key in present])
+                removed_keys.append([key for key, old in change.items() if old is not ABSENT and key not in entries])
+        return replaced, maps, changed, changed_keys, changed_values, removed_keys, deleted
+
+    def written(self, keys: list[Any]) -> tuple[list[Any], ...]:
+        owners: list[Any] = []
+        map_keys: list[Any] = []
+        values: list[Any] = []
+        for owner in keys:
+            log, entries = self.undo[owner], self.table.get(owner, _EMPTY)
+            changed = [key for key in log if key in entries] if log.__class__ is dict else list(entries)
+            owners += [owner] * len(changed)
+            map_keys += changed
+            values += [entries[key] for key in changed]
+        return owners, map_keys, values
+
+    def full_entries(self, keys: Iterable[Any], keep: Keep | None) -> tuple[Any, ...]:
+        owners: list[Any] = []
+        maps: list[dict[Any, Any]] = []
+        for owner in keys:
+            entries = self.table[owner]
+            if keep is not None:
+                entries = {key: value for key, value in entries.items() if keep(value)}
+            if entries:
+                owners.append(owner)
+                maps.append(entries)
+        return owners, maps, [], [], [], [], []
+
+    def load_entries(self, entries: tuple[Any, ...]) -> None:
+        replaced, maps, changed, changed_keys, changed_values, removed_keys, deleted = entries
+        self.table.update(zip(replaced, maps, strict=True))
+        for owner, keys, values, removed in zip(changed, changed_keys, changed_values, removed_keys, strict=True):
+            known = self.table.setdefault(owner, {})
+            known.update(zip(keys, values, strict=True))
+            for key in removed:
+                known.pop(key, None)
+            if not known:
+                del self.table[owner]
+        for owner in deleted:
+            self.table.pop(owner, None)
+
+
+def _combined(owner: Any, older: Any, newer: Any, join: Join) -> Any:
+    if older.__class__ is not dict:
+        return older
+    # A map that was replaced later: the older log says what was there before that, entry by entry.
+    return join(older, newer) if newer.__class__ is dict else _Whole(_before(newer.before, older))
+
+
+def _before(entries: dict[Any, Any], log: Any, in_place: bool = False) -> dict[Any, Any]:
+    """The map before the changes in `log` (None: there were none)."""
+    if log is None:
+        return entries
+    if log.__class__ is not dict:
+        whole: dict[Any, Any] = log.before
+        return whole
+    before = entries if in_place and entries is not _EMPTY else dict(entries)
+    for key, value in log.items():
+        if value is ABSENT:
+            before.pop(key, None)
+        else:
+            before[key] = value
+    return before

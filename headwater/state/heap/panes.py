@@ -1,0 +1,349 @@
+"""Panes on the heap: a dict of dicts, so that a window ends with one removal, and its undo log is one entry.
+
+A namespace that did not exist at the last commit needs no log of its keys: what a failed epoch made is dropped whole.
+That is the usual case, and the loops below are written for it.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from typing import Any
+
+from headwater.common.errors import StateError
+from headwater.state.change_log import Combine, Join
+from headwater.state.copying import ATOMIC, protective_copy
+from headwater.state.heap.list import older_length
+from headwater.state.heap.store import ABSENT, UNCHANGED, HeapStore, Keep
+from headwater.state.panes import ElementPanes, FoldedPanes, Panes
+
+_NO_NAMESPACE: Any = object()
+
+
+class _HeapPanes(HeapStore, Panes):
+    """{namespace: {key: value}}; undo {namespace: ABSENT, or {key: what was there before}}.
+
+    Towards the backend an entry is a pair (key, namespace), as with other namespaced states.
+    """
+
+    __slots__ = ()
+
+    def namespaces(self) -> Collection[int]:
+        return self.table.keys()
+
+    def peek(self, namespace: int) -> Mapping[Any, Any]:
+        pane: dict[Any, Any] = self.table.get(namespace, {})
+        return pane
+
+    def take(self, namespace: int) -> tuple[list[Any], list[Any]]:
+        pane = self.table.get(namespace)
+        if pane is None:
+            return [], []
+        if self.undo.get(namespace) is not ABSENT:
+            pane = self._log_whole(namespace, pane)
+        del self.table[namespace]
+        return list(pane), list(pane.values())
+
+    def drop(self, namespace: int) -> None:
+        pane = self.table.get(namespace)
+        if pane is None:
+            return
+        if self.undo.get(namespace) is not ABSENT:
+            self._log_whole(namespace, pane)
+        del self.table[namespace]
+
+    def clear(self) -> None:
+        key, namespace = self._scope.current_key
+        pane = self.table.get(namespace)
+        if pane is None or key not in pane:
+            return
+        log = self._log_of(namespace)
+        if log is not None:
+            self._log_before_change(log, key, pane)
+        del pane[key]
+        if not pane:
+            del self.table[namespace]
+
+    def keys_stored(self) -> Collection[Any]:
+        return _Pairs(self.table)
+
+    def keys_changed(self, log: dict[Any, Any]) -> Collection[Any]:
+        changed: list[Any] = []
+        for namespace, entries in log.items():
+            keys = self.table.get(namespace, {}) if entries is ABSENT else entries
+            changed += [(key, namespace) for key in keys]
+        return changed
+
+    _combine_entries: Combine | None = None
+
+    def _combination(self) -> Combine:
+        return self._combined
+
+    def _combined(self, namespace: Any, older: Any, newer: Any, join: Join) -> Any:
+        if older is ABSENT:
+            return older
+        if newer is ABSENT:  # gone with the older changes and made anew: all that is there now was not before
+            newer = dict.fromkeys(self.table.get(namespace, ()), ABSENT)
+        return join(older, newer, self._combine_entries)
+
+    def rollback(self) -> None:
+        table = self.table
+        for namespace, log in self.undo.items():
+            if log is ABSENT:
+                table.pop(namespace, None)
+                continue
+            pane = table.setdefault(namespace, {})
+            for key, before in log.items():
+                if before is ABSENT:
+                    pane.pop(key, None)
+                else:
+                    pane[key] = self._restored(pane, key, before)
+            if not pane:
+                del table[namespace]
+        self.undo, self._spanning = {}, None
+
+    def committed(self, key: Any) -> Any:
+        user_key, namespace = key
+        found = self._copy_for_query(self.table.get(namespace, {}).get(user_key, ABSENT))
+        log = self.undo.get(namespace, UNCHANGED)
+        if log is ABSENT:
+            return ABSENT
+        before = UNCHANGED if log is UNCHANGED else log.get(user_key, UNCHANGED)
+        return found if before is UNCHANGED else self._restored({user_key: found}, user_key, before)
+
+    def _open(self, namespace: int) -> tuple[dict[Any, Any], dict[Any, Any] | None]:
+        """The pane of `namespace`, made if need be, and the log of its keys; None if no log is needed."""
+        log = self._log_of(namespace)
+        pane = self.table.get(namespace)
+        if pane is None:
+            pane = self.table[namespace] = {}
+        return pane, log
+
+    def _log_of(self, namespace: int) -> dict[Any, Any] | None:
+        log = self.undo.get(namespace, UNCHANGED)
+        if log is UNCHANGED:
+            log = self.undo[namespace] = {} if namespace in self.table else ABSENT
+        return None if log is ABSENT else log
+
+    @abstractmethod
+    def _log_whole(self, namespace: int, pane: dict[Any, Any]) -> dict[Any, Any]:
+        """The pane, which exists since before the epoch, is about to go: log it. Returns what may be given away."""
+
+    @abstractmethod
+    def _log_before_change(self, log: dict[Any, Any], key: Any, pane: dict[Any, Any]) -> None:
+        """The entry of `key` is about to go: log it."""
+
+    def _restored(self, pane: Mapping[Any, Any], key: Any, before: Any) -> Any:
+        """The value that the log says was there."""
+        return before
+
+    def _copy_for_query(self, value: Any) -> Any:
+        """`value` such that what the processing thread does to it does not show."""
+        return value
+
+
+class _Pairs(Collection[Any]):
+    """All pairs (key, namespace), without a list of them: their number is asked for in every epoch."""
+
+    __slots__ = ("_table",)
+
+    def __init__(self, table: dict[Any, dict[Any, Any]]) -> None:
+        self._table = table
+
+    def __len__(self) -> int:
+        return sum(map(len, self._table.values()))
+
+    def __iter__(self) -> Iterator[Any]:
+        return ((key, namespace) for namespace, pane in self._table.items() for key in pane)
+
+    def __contains__(self, pair: object) -> bool:
+        return isinstance(pair, tuple) and pair[0] in self._table.get(pair[1], ())
+
+
+class HeapFoldedPanes(_HeapPanes, FoldedPanes):
+    """One value per key of a pane. A value that can change in place is copied at its first touch in an epoch."""
+
+    __slots__ = ()
+
+    def reduce(
+        self, keys: Iterable[Any], namespaces: Iterable[int], values: Iterable[Any], reduce: Callable[[Any, Any], Any]
+    ) -> None:
+        current = _NO_NAMESPACE
+        pane: dict[Any, Any] = {}
+        log: dict[Any, Any] | None = None
+        for namespace, key, value in zip(namespaces, keys, values):  # noqa: B905 - `namespaces` may be endless
+            if namespace != current:
+                pane, log = self._open(namespace)
+                current = namespace
+            so_far = pane.get(key)
+            if log is not None and key not in log:
+                so_far = _first_touch(log, key, so_far)
+            pane[key] = value if so_far is None else reduce(so_far, value)
+
+    def aggregate(
+        self,
+        keys: Iterable[Any],
+        namespaces: Iterable[int],
+        values: Iterable[Any],
+        create: Callable[[], Any],
+        add: Callable[[Any, Any], Any],
+    ) -> None:
+        current = _NO_NAMESPACE
+        pane: dict[Any, Any] = {}
+        log: dict[Any, Any] | None = None
+        for namespace, key, value in zip(namespaces, keys, values):  # noqa: B905
+            if namespace != current:
+                pane, log = self._open(namespace)
+                current = namespace
+            so_far = pane.get(key)
+            if log is not None and key not in log:
+                so_far = _first_touch(log, key, so_far)
+            pane[key] = add(value, create() if so_far is None else so_far)
+
+    def _log_whole(self, namespace: int, pane: dict[Any, Any]) -> dict[Any, Any]:
+        known = self.undo.get(namespace, {})
+        self.undo[namespace] = {**pane, **known}
+        if ATOMIC.issuperset(map(type, pane.values())):
+            return pane
+        return {key: value if key in known else protective_copy(value) for key, value in pane.items()}
+
+    def _log_before_change(self, log: dict[Any, Any], key: Any, pane: dict[Any, Any]) -> None:
+        log.setdefault(key, pane[key])
+
+    def delta_entries(self, keys: Iterable[Any], log: dict[Any, Any]) -> tuple[Any, ...]:
+        """(keys, namespaces, values, deleted keys, deleted namespaces)"""
+        present: list[Any] = []
+        deleted: list[Any] = []
+        table = self.table
+        for pair in keys:
+            key, namespace = pair
+            if key in table.get(namespace, ()):
+                present.append(pair)
+            elif log[namespace][key] is not ABSENT:
+                deleted.append(pair)
+        return (*self.full_entries(present, None)[:3], *_columns(deleted))
+
+    def full_entries(self, keys: Iterable[Any], keep: Keep | None) -> tuple[Any, ...]:
+        table = self.table
+        key_column, namespace_column = _columns(keys)
+        values = [table[namespace][key] for key, namespace in zip(key_column, namespace_column, strict=True)]
+        return key_column, namespace_column, values, [], []
+
+    def load_entries(self, entries: tuple[Any, ...]) -> None:
+        keys, namespaces, values, deleted_keys, deleted_namespaces = entries
+        table = self.table
+        for key, namespace, value in zip(keys, namespaces, values, strict=True):
+            table.setdefault(namespace, {})[key] = value
+        _remove(table, deleted_keys, deleted_namespaces)
+
+
+class HeapElementPanes(_HeapPanes, ElementPanes):
+    """A list per key of a pane. The log has the length before (int) while elements were only appended, or the list."""
+
+    __slots__ = ()
+
+    def append(self, keys: Iterable[Any], namespaces: Iterable[int], values: Iterable[Any]) -> None:
+        current = _NO_NAMESPACE
+        pane: dict[Any, Any] = {}
+        log: dict[Any, Any] | None = None
+        for namespace, key, value in zip(namespaces, keys, values):  # noqa: B905
+            if namespace != current:
+                pane, log = self._open(namespace)
+                current = namespace
+            elements = pane.get(key)
+            if log is not None and key not in log:
+                log[key] = ABSENT if elements is None else len(elements)
+            if elements is None:
+                pane[key] = [value]
+            else:
+                elements.append(value)
+
+    def _log_whole(self, namespace: int, pane: dict[Any, Any]) -> dict[Any, Any]:
+        log = self.undo.setdefault(namespace, {})
+        given: dict[Any, Any] = {}
+        for key, elements in pane.items():
+            before = log.get(key, len(elements))
+            if before.__class__ is int:
+                log[key] = old = elements[:before]
+                elements = protective_copy(old) + elements[before:]
+            given[key] = elements
+        return given
+
+    def _log_before_change(self, log: dict[Any, Any], key: Any, pane: dict[Any, Any]) -> None:
+        before = log.get(key, len(pane[key]))
+        if before.__class__ is int:
+            log[key] = pane[key][:before]
+
+    def _restored(self, pane: Mapping[Any, Any], key: Any, before: Any) -> Any:
+        return pane[key][:before] if before.__class__ is int else before
+
+    _combine_entries = staticmethod(older_length)
+
+    def _copy_for_query(self, value: Any) -> Any:
+        return value if value is ABSENT else value[:]
+
+    def delta_entries(self, keys: Iterable[Any], log: dict[Any, Any]) -> tuple[Any, ...]:
+        """(keys, namespaces, base lengths, elements after the base, deleted keys, deleted namespaces)"""
+        present: list[Any] = []
+        bases: list[int] = []
+        added: list[list[Any]] = []
+        deleted: list[Any] = []
+        table = self.table
+        for pair in keys:
+            key, namespace = pair
+            elements = table.get(namespace, {}).get(key)
+            pane_log = log[namespace]
+            before = ABSENT if pane_log is ABSENT else pane_log[key]
+            if elements is not None:
+                base = before if before.__class__ is int else 0
+                present.append(pair)
+                bases.append(base)
+                added.append(elements[base:])
+            elif before is not ABSENT:
+                deleted.append(pair)
+        return (*_columns(present), bases, added, *_columns(deleted))
+
+    def full_entries(self, keys: Iterable[Any], keep: Keep | None) -> tuple[Any, ...]:
+        table = self.table
+        key_column, namespace_column = _columns(keys)
+        lists = [table[namespace][key] for key, namespace in zip(key_column, namespace_column, strict=True)]
+        return key_column, namespace_column, [0] * len(lists), lists, [], []
+
+    def load_entries(self, entries: tuple[Any, ...]) -> None:
+        keys, namespaces, bases, added, deleted_keys, deleted_namespaces = entries
+        for key, namespace, base, elements in zip(keys, namespaces, bases, added, strict=True):
+            known = self.table.setdefault(namespace, {}).setdefault(key, [])
+            if len(known) < base:
+                raise StateError(
+                    f"a delta adds to a window of {base} elements, but {len(known)} were restored before it; "
+                    f"an earlier snapshot of the chain is missing"
+                )
+            known[base:] = elements
+        _remove(self.table, deleted_keys, deleted_namespaces)
+
+
+def _first_touch(log: dict[Any, Any], key: Any, stored: Any) -> Any:
+    """Log what is `stored` under `key`, and return what may be changed in its place."""
+    if stored is None:
+        log[key] = ABSENT
+        return None
+    log[key] = stored
+    return stored if stored.__class__ in ATOMIC else protective_copy(stored)
+
+
+def _columns(pairs: Iterable[Any]) -> tuple[list[Any], list[Any]]:
+    keys: list[Any] = []
+    namespaces: list[Any] = []
+    for key, namespace in pairs:
+        keys.append(key)
+        namespaces.append(namespace)
+    return keys, namespaces
+
+
+def _remove(table: dict[Any, Any], keys: list[Any], namespaces: list[Any]) -> None:
+    for key, namespace in zip(keys, namespaces, strict=True):
+        pane = table.get(namespace)
+        if pane is not None:
+            pane.pop(key, None)
+            if not pane:
+                del table[namespace]

@@ -1,0 +1,99 @@
+"""Value state on the heap. The hottest code of a stateful job: `value()` and `update()` run once or more per record."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from types import NoneType
+from typing import Any
+
+from headwater.state.api import ValueState
+from headwater.state.copying import ATOMIC, is_immutable, protective_copy
+from headwater.state.heap.store import ABSENT, UNCHANGED, HeapStore, Keep
+
+
+class HeapValueState(HeapStore, ValueState[Any]):
+    """{key: value}; undo {key: value before, or ABSENT}."""
+
+    __slots__ = ()
+
+    def value(self) -> Any:
+        key = self._scope.current_key
+        value = self.table.get(key)
+        if value.__class__ is tuple:
+            for part in value:
+                if part.__class__ not in ATOMIC:
+                    break
+            else:
+                return value
+        if value.__class__ in ATOMIC or key in self.undo:
+            return value
+        return self._touch(key, value)
+
+    def update(self, value: Any) -> None:
+        key = self._scope.current_key
+        if key not in self.undo:
+            self.undo[key] = self.table.get(key, ABSENT)
+        if value is not None:
+            self.table[key] = value
+        elif self.table.pop(key, None) is not None and self.undo[key] is ABSENT:
+            self._note_gone()
+
+    def clear(self) -> None:
+        self.update(None)
+
+    def peek(self) -> Any:
+        """The value for looking only: it does not count as touched, and must not be changed nor handed to a user."""
+        return self.table.get(self._scope.current_key)
+
+    def _touch(self, key: Any, value: Any) -> Any:
+        """First access in an epoch to a value that may be mutable: the caller gets a copy, which becomes the state."""
+        if is_immutable(value):
+            return value
+        copied = protective_copy(value)
+        self.undo[key] = value
+        self.table[key] = copied
+        return copied
+
+    def rollback(self) -> None:
+        table = self.table
+        for key, before in self.undo.items():
+            if before is ABSENT:
+                table.pop(key, None)
+            else:
+                table[key] = before
+        self.undo, self._spanning = {}, None
+
+    def committed(self, key: Any) -> Any:
+        value = self.table.get(key, ABSENT)
+        before = self.undo.get(key, UNCHANGED)
+        return value if before is UNCHANGED else before
+
+    def delta_entries(self, keys: Iterable[Any], log: dict[Any, Any]) -> tuple[Any, ...]:
+        """(keys, values, deleted keys)"""
+        known = list(keys)
+        return value_delta(known, list(map(self.table.get, known)), lambda key: log[key] is not ABSENT)
+
+    def written(self, keys: list[Any]) -> tuple[list[Any], ...]:
+        table = self.table
+        present = [key for key in keys if key in table]
+        return present, [table[key] for key in present]
+
+    def full_entries(self, keys: Iterable[Any], keep: Keep | None) -> tuple[Any, ...]:
+        table = self.table
+        present = list(keys) if keep is None else [key for key in keys if keep(table[key])]
+        return present, [table[key] for key in present], []
+
+    def load_entries(self, entries: tuple[Any, ...]) -> None:
+        keys, values, deleted = entries
+        self.table.update(zip(keys, values, strict=True))
+        for key in deleted:
+            self.table.pop(key, None)
+
+
+def value_delta(keys: list[Any], values: list[Any], existed: Callable[[Any], bool]) -> tuple[Any, ...]:
+    """(keys, values, deleted keys) of keys with their values now; None: there is none, and maybe there never was."""
+    if NoneType not in set(map(type, values)):  # not `None in`: how values compare is up to the user
+        return keys, values, []
+    rows = list(zip(keys, values, strict=True))
+    deleted = [key for key, value in rows if value is None and existed(key)]
+    return [key for key, value in rows if value is not None], [value for value in values if value is not None], deleted

@@ -1,0 +1,1 @@
+"""State in RocksDB, for what is larger than memory."""

@@ -1,0 +1,352 @@
+"""Keyed state in RocksDB: on the local disk, with as much of it in memory as is allowed."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import weakref
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any
+
+from headwater.common.errors import LocalDiskError, StateError
+from headwater.common.machine.local_disk import room_for, says_no_room
+from headwater.state.evolution.migration import Convert
+from headwater.state.heap.value import value_delta
+from headwater.state.panes import ElementPanes, FoldedPanes
+from headwater.state.rocksdb.database import Changes, Database, take_over
+from headwater.state.rocksdb.facts import Facts, store_timers, timer_sections
+from headwater.state.rocksdb.home import RocksDBHome
+from headwater.state.rocksdb.native import native_facts, read_native_sections
+from headwater.state.rocksdb.options import RocksDBOptions
+from headwater.state.rocksdb.panes import RocksElementPanes, RocksFoldedPanes
+from headwater.state.rocksdb.store import RocksStore
+from headwater.state.rocksdb.stores import STORES
+from headwater.state.rocksdb.timers import RocksTimerQueue
+from headwater.state.rocksdb.value import RocksValueState
+from headwater.state.snapshot.layout import StateLayout
+from headwater.state.snapshot.section import EVENT_TIMERS, PROCESSING_TIMERS, Section
+from headwater.state.store_backend import Registered, StoreBackend
+from headwater.state.ttl.expiring import TtlPolicy
+
+_MAKE_ROOM = (
+    "make room there, or let state.backend.rocksdb.localdir be a directory on a larger disk. Nothing is lost: state "
+    "is restored from the last checkpoint"
+)
+
+
+class RocksDBKeyedStateBackend(StoreBackend[RocksStore]):
+    """State that may be larger than memory. The database holds what committed epochs left, and never anything else.
+
+    What one epoch changes, and the timers that fire next, are in memory. The process must not fork while the backend is
+    open: RocksDB has threads. `close()` removes the working files; so does the end of the process. If it is killed, the
+    next one that uses the same directory does.
+    """
+
+    def __init__(
+        self, uid: str, max_parallelism: int, key_groups: range, options: RocksDBOptions | None = None
+    ) -> None:
+        super().__init__(uid, max_parallelism, key_groups)
+        self._options = options or RocksDBOptions()
+        self.memory = self._options.memory
+        self.log_changes = self._options.log_changes
+        self._timers: list[RocksTimerQueue] = []
+        near = self._options.timers_in_memory
+        if near is not None:
+            kinds = (EVENT_TIMERS, PROCESSING_TIMERS)
+            self._timers = [RocksTimerQueue(self, kind, near, self._write) for kind in kinds]
+            self.event_timers, self.processing_timers = self._timers
+        self._state_ids: dict[str, int] = {}
+        self.damaged = False
+        """Whether the database may hold half an epoch."""
+        self._converted_in_native: set[str] = set()
+        """States whose values were of their present form when the last native checkpoint was made."""
+        self._home = self._options.home()
+        with self._room():
+            self._open(self._home.new_directory())
+
+    def _room(self) -> AbstractContextManager[None]:
+        return room_for(f"operator '{self.uid}': RocksDB's working files", self._home.path, _MAKE_ROOM)
+
+    def _open(self, directory: Path) -> None:
+        try:
+            self.database = Database(directory, self.memory.database_options())
+        except BaseException as error:
+            self._home.remove(directory)
+            if says_no_room(str(error)):
+                raise self._not_written(error.__cause__ or error) from error
+            raise
+        self._dispose = weakref.finalize(self, _dispose, self.database, self._home)
+
+    def close(self) -> None:
+        """Give back memory and disk. Nothing may be called any more; calling it again does nothing."""
+        if self._dispose.alive:
+            with self._boundary:
+                self._dispose()
+            self._states = {}
+
+    # -- states --------------------------------------------------------------------------------------------------------
+
+    def get_folded_panes(self, name: str) -> FoldedPanes:
+        panes = self._panes(name, "folded panes")
+        assert isinstance(panes, RocksFoldedPanes)
+        return panes
+
+    def get_element_panes(self, name: str) -> ElementPanes:
+        panes = self._panes(name, "element panes")
+        assert isinstance(panes, RocksElementPanes)
+        return panes
+
+    def _new_store(self, name: str, layout: StateLayout) -> RocksStore | None:
+        store_class = STORES.get(layout.kind)
+        if store_class is None:
+            return None
+        # Restored states have the number under which their entries are stored.
+        known = self._state_ids
+        state_id = known.setdefault(name, 1 + max(known.values(), default=0))
+        return store_class(self, self._scope(layout), name, state_id, layout.namespaced)
+
+    def prefetch(self, keys: Iterable[Any]) -> None:
+        for registered in self._states.values():
+            if isinstance(registered.store, RocksValueState) and not registered.layout.namespaced:
+                registered.store.prefetch(keys)
+
+    # -- epochs --------------------------------------------------------------------------------------------------------
+
+    def begin_epoch(self) -> None:
+        if self.damaged:
+            raise StateError(
+                f"operator '{self.uid}': an earlier epoch was written to RocksDB in part only; "
+                f"state must be restored into a new backend"
+            )
+        super().begin_epoch()
+
+    def commit_epoch(self, *, cut: bool = False) -> None:
+        stores = self._stores()
+        changes = [store.collect() for store in stores]  # all of them before the first is written: it may raise
+        changes += [queue.collect() for queue in self._timers]
+        with self._boundary:
+            for each in changes:
+                self._write(each)
+            for store in stores:
+                store.committed_now(cut=cut)
+            for queue in (self.event_timers, self.processing_timers):
+                queue.commit(cut=cut or not self.log_changes)
+                if not self.log_changes:
+                    queue.checkpoint_completed()
+            self._in_epoch = False
+        for store in stores:
+            store.make_room()
+        self.reads_ahead = any(store.overflows for store in stores if isinstance(store, RocksValueState))
+
+    def write_committed(self, changes: Changes, done: Callable[[], None]) -> None:
+        with self._boundary:
+            self._write(changes)
+            done()
+
+    def _write(self, changes: Changes) -> None:
+        self.damaged = True
+        try:
+            self.database.write(changes)
+        except Exception as error:  # rocksdict has no class for it
+            raise self._not_written(error) from error
+        self.damaged = False
+
+    def _not_written(self, error: BaseException) -> LocalDiskError:
+        return LocalDiskError(
+            f"operator '{self.uid}': RocksDB's working files cannot be written to {self._home.path} ({error}); "
+            f"{_MAKE_ROOM}"
+        )
+
+    def rewind(self) -> bool:
+        """Old values are not kept: the checkpoint has to be loaded."""
+        return False
+
+    def rollback_epoch(self) -> None:
+        self.rollbacks += 1
+        with self._boundary:
+            for store in self._stores():
+                store.rollback()
+            self.event_timers.rollback()
+            self.processing_timers.rollback()
+            self._in_epoch = False
+
+    def _stores(self) -> list[RocksStore]:
+        return [registered.store for registered in self._states.values()]
+
+    # -- sections ------------------------------------------------------------------------------------------------------
+
+    def delta_sections(self, *, on_native: bool = False) -> list[Section]:
+        if not self.log_changes:
+            raise StateError(
+                f"operator '{self.uid}': there is no delta, because changes are not logged; "
+                f"take a native checkpoint, or set log_changes=True in RocksDBOptions"
+            )
+        sections: list[Section] = []
+        for name, registered in self._states.items():
+            self._clean_up(registered)
+            store = registered.store
+            log = store.changes()
+            if registered.form.delta_is_whole() and not (on_native and name in self._converted_in_native):
+                sections += self._full_sections_of(name, registered)
+            for group, keys in store.by_key_group(store.keys_changed(log)).items():
+                entries = store.delta_entries(keys, log)
+                if any(entries):
+                    sections.append(self._section(name, registered.layout, group, entries))
+        sections += self.event_timers.delta_sections()
+        sections += self.processing_timers.delta_sections()
+        return sections
+
+    def _full_sections_of(self, name: str, registered: Registered[RocksStore]) -> Iterator[Section]:
+        keep = None if registered.policy is None else registered.policy.alive
+        for group in self.key_groups:
+            for entries in registered.store.full_entries(group, keep):
+                if any(entries):
+                    yield self._section(name, registered.layout, group, entries)
+
+    def _load_entries(self, store: RocksStore, entries: tuple[Any, ...]) -> None:
+        with self._boundary:
+            self._write(store.load_entries(entries))
+            store.loaded()
+
+    def _convert(self, registered: Registered[RocksStore], convert: Convert) -> None:
+        """Replace each value by what `convert` makes of it, before its first use."""
+        store, layout = registered.store, registered.layout
+        one: Convert = (lambda pair: (convert(pair[0]), *pair[1:])) if layout.ttl else convert
+        store.pickler.start_over()
+        for group in self.key_groups:
+            for entries in store.full_entries(group, None):
+                columns = list(entries)
+                if layout.kind == "list":
+                    columns[2] = [[one(element) for element in elements] for elements in columns[2]]
+                elif layout.kind == "map":
+                    columns[1] = [{key: one(value) for key, value in each.items()} for each in columns[1]]
+                else:
+                    columns[1] = [one(value) for value in columns[1]]
+                self._load_entries(store, tuple(columns))
+
+    # -- native checkpoints --------------------------------------------------------------------------------------------
+
+    def native_checkpoint(self, directory: Path) -> None:
+        """Make `directory`, which must not exist, a copy of what the last committed epoch left, timers included.
+
+        Called between epochs. Files that an earlier native checkpoint has too are links to the same file, and have the
+        same name. The copy is complete when this returns; its files never change and belong to the caller.
+        """
+        self._refuse_in_epoch()
+        for store in self._stores():
+            store.flush()
+        self._copy_database(directory)
+
+    def _refuse_in_epoch(self) -> None:
+        if self._in_epoch:
+            raise StateError(f"operator '{self.uid}': a native checkpoint can be made between two epochs only")
+
+    def _copy_database(self, directory: Path) -> None:
+        self._converted_in_native = {name for name, known in self._states.items() if known.form.converted}
+        facts = Facts(
+            self.uid,
+            self.max_parallelism,
+            (self.key_groups.start, self.key_groups.stop),
+            {name: (self._state_ids[name], tuple(known.layout)) for name, known in self._states.items()},
+            {name: classes for name, known in self._states.items() if (classes := known.store.pickler.classes())},
+            any(known.store.pickler.has_stored_records for known in self._states.values()),
+            {queue.kind: queue.facts() for queue in self._timers if queue.stored},
+        )
+        on_heap = [queue for queue in (self.event_timers, self.processing_timers) if queue.kind not in facts.timers]
+        with self._boundary:
+            self.database.set_facts(facts.to_dict())
+            store_timers(self.database, [section for queue in on_heap for section in queue.full_sections()])
+            self.database.checkpoint(directory)
+
+    @property
+    def local_directory(self) -> Path | None:
+        return self._home.path
+
+    def new_native_checkpoint(self) -> Path:
+        return self._in_new_directory(self.native_checkpoint)
+
+    def new_native_parts(self) -> tuple[Path, Iterator[Section]]:
+        """Few of the values that wait are written first: for half a million the slot would stand still for seconds."""
+        self._refuse_in_epoch()
+        waiting = [
+            (name, registered.layout, registered.store, registered.store.flush_some())
+            for name, registered in self._states.items()
+            if isinstance(registered.store, RocksValueState)
+        ]
+
+        def sections() -> Iterator[Section]:  # in any thread: plain values do not change
+            for name, layout, store, values in waiting:
+                for group, keys in store.by_key_group(values).items():
+                    entries = value_delta(keys, list(map(values.__getitem__, keys)), lambda _: True)
+                    yield self._section(name, layout, group, entries)
+
+        return self._in_new_directory(self._copy_database), sections()
+
+    def _in_new_directory(self, make: Callable[[Path], None]) -> Path:
+        directory = Path(tempfile.mkdtemp(prefix="checkpoint-", dir=self._home.path))
+        directory.rmdir()  # its name is taken, and RocksDB wants to make it
+        try:
+            make(directory)
+        except BaseException:
+            shutil.rmtree(directory, ignore_errors=True)
+            raise
+        return directory
+
+    def load_native(self, directory: Path) -> bool:
+        """Restore what `native_checkpoint` made; before the first use of any state.
+
+        True: the database goes on with the very files of the checkpoint. False: they are of other key groups, of
+        classes that have changed since, or have timers that shall be on the heap: the entries were loaded one by one.
+        """
+        if self._states:
+            raise StateError(f"operator '{self.uid}' has state already; a native checkpoint is loaded before anything")
+        facts = native_facts(directory)
+        if facts.max_parallelism != self.max_parallelism:
+            raise StateError(
+                f"the native checkpoint in {directory} has {facts.max_parallelism} key groups, but operator "
+                f"'{self.uid}' has {self.max_parallelism}; the number is fixed, set the maximum parallelism back"
+            )
+        if not facts.fits(self.key_groups, self.max_parallelism) or (facts.timers and not self._timers):
+            for section in read_native_sections(directory, self.uid, self.key_groups):
+                self.load_section(section)
+            return False
+        with self._room():
+            path = self._home.new_directory()
+            try:
+                take_over(directory, path)
+            except BaseException:
+                self._home.remove(path)
+                raise
+        with self._boundary:
+            self._dispose()
+            self._open(path)
+        self._state_ids = {name: state_id for name, (state_id, _) in facts.states.items()}
+        for name, (_, layout) in facts.states.items():
+            store = self._registered(name, StateLayout(*layout)).store
+            store.loaded()
+            store.pickler.loaded(facts.classes.get(name, ()))
+        for queue in self._timers:
+            if queue.kind in facts.timers:
+                queue.restore(facts.timers[queue.kind])
+        for section in timer_sections(self.database, self.uid):
+            self.load_section(section)
+        return True
+
+    # -- all keys ------------------------------------------------------------------------------------------------------
+
+    def number_of_entries(self) -> int:
+        return sum(store.count() for store in self._stores())
+
+    def _pairs_of(self, store: RocksStore, key: Any) -> list[Any]:
+        return store.pairs_of(key)
+
+    def _keys_to_examine(self, registered: Registered[RocksStore], policy: TtlPolicy) -> list[Any]:
+        store = registered.store
+        return store.next_keys(policy.number_to_examine(len(store.changed)))
+
+
+def _dispose(database: Database, home: RocksDBHome) -> None:
+    database.close()
+    home.remove(database.path)

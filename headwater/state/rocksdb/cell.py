@@ -1,0 +1,90 @@
+"""A list in RocksDB: a head with the last elements, and sealed pieces before them that never change.
+
+So appending to a long list writes the head only, and reading it needs no search: the head says how many pieces there
+are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from headwater.state.rocksdb.database import Changes, Database
+
+_SEAL_BYTES = 4096
+"""Where the head gets longer its elements become a piece: what an append may write again."""
+
+
+class ListCell:
+    """One list, as far as it is in memory: `elements` are those from position `offset` on."""
+
+    __slots__ = ("elements", "offset", "pieces", "rewritten", "sealed")
+
+    def __init__(self, sealed: int = 0, pieces: int = 0, elements: list[Any] | None = None) -> None:
+        self.elements: list[Any] = [] if elements is None else elements
+        self.offset = sealed
+        self.sealed = sealed
+        """How many elements are in the pieces of the database."""
+        self.pieces = pieces
+        self.rewritten = False
+        """Whether what is in the database is of no use any more."""
+
+    @classmethod
+    def from_head(cls, data: bytes, database: Database) -> ListCell:
+        return cls(*database.loads(data))
+
+    def __len__(self) -> int:
+        return self.offset + len(self.elements)
+
+    def whole(self, database: Database, body: bytes) -> list[Any]:
+        """All elements, which are in memory from now on. `body` is what the keys of the pieces begin with."""
+        self.load(database, body)
+        return self.elements
+
+    def load(self, database: Database, body: bytes) -> int:
+        """Bring all elements into memory; returns how many bytes were read."""
+        if not self.offset:
+            return 0
+        found = database.get([_piece(body, index) for index in range(self.pieces)])
+        self.elements = [element for data in found for element in database.loads(data)] + self.elements
+        self.offset = 0
+        return sum(map(len, found))
+
+    def since(self, base: int, database: Database, body: bytes) -> list[Any]:
+        """The elements from position `base` on."""
+        if base < self.offset:
+            self.whole(database, body)
+        return self.elements[base - self.offset :]
+
+    def forget_pieces(self) -> None:
+        """Keep only what the pieces of the database do not have. The list must be as it is in the database."""
+        self.elements, self.offset = self.elements[self.sealed - self.offset :], self.sealed
+
+    def replace(self, elements: list[Any]) -> None:
+        self.elements, self.offset, self.rewritten = elements, 0, True
+
+    def collect(
+        self, changes: Changes, address: bytes, body: bytes, head: Callable[[Any], bytes], dumps: Callable[[Any], bytes]
+    ) -> None:
+        """Append what makes the database hold this list. Empty: it goes."""
+        if self.rewritten:
+            changes += [(_piece(body, index), None) for index in range(self.pieces)]
+            self.sealed = self.pieces = 0
+            self.rewritten = False
+        if not len(self):
+            changes.append((address, None))
+            return
+        tail = self.elements[self.sealed - self.offset :]
+        data = head((self.sealed, self.pieces, tail))
+        if len(data) > _SEAL_BYTES:
+            changes.append((_piece(body, self.pieces), dumps(tail)))
+            self.sealed += len(tail)
+            self.pieces += 1
+            tail = []
+            data = head((self.sealed, self.pieces, tail))
+        changes.append((address, data))
+        self.elements, self.offset = tail, self.sealed  # the pieces need not stay in memory
+
+
+def _piece(body: bytes, index: int) -> bytes:
+    return body + index.to_bytes(4, "big")

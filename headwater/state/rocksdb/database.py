@@ -1,0 +1,187 @@
+"""One RocksDB database: the local, disposable home of one backend's state.
+
+Keys, all numbers big-endian:
+
+    key group (2) | state id (2) | part (1) | ...      entries; a key group is one range, whatever the state
+    0xfffe        | ...                                timers in their order (rocksdb_timer_entries.py)
+    0xffff        | name                               what the database knows about itself
+
+There is no write-ahead log: what a crash leaves behind is never opened again, durability comes from snapshots.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import pickle
+import shutil
+import struct
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any, Final
+
+from rocksdict import AccessType, Checkpoint, Options, Rdict, ReadOptions, WriteBatch, WriteOptions
+
+from headwater.common.errors import StateError
+from headwater.state.rocksdb.values import PlainValues, ValueReader
+
+log = logging.getLogger(__name__)
+
+_FORMAT: Final = 1
+_READABLE: Final = (1, 2)
+_META: Final = b"\xff\xff"
+_FACTS: Final = "database"
+_WRITE_SIZE: Final = 4096
+"""rocksdict keeps the interpreter lock while it writes; so many entries at a time let other threads have it between."""
+
+HEAD: Final = 0
+"""Part of a state that has one entry per key: the value, or what there is to know about a list or map."""
+BODY: Final = 1
+"""Part of a state that has any number of entries per key: pieces of a list, entries of a map."""
+
+_pack_prefix = struct.Struct(">HHB").pack
+PREFIX_LENGTH: Final = 5
+
+Changes = list[tuple[bytes, bytes | None]]
+"""[(key, value; None to delete)]"""
+
+
+def prefix(group: int, state_id: int, part: int) -> bytes:
+    """What the keys of one part of a state begin with, in one key group."""
+    return _pack_prefix(group, state_id, part)
+
+
+def successor(start: bytes) -> bytes:
+    """The first key after all those that begin with `start`."""
+    stripped = start.rstrip(b"\xff")
+    return stripped[:-1] + bytes((stripped[-1] + 1,))
+
+
+class Database:
+    """Bytes by key. `get` may be called from any thread."""
+
+    def __init__(self, path: Path, options: Options, *, read_only: bool = False) -> None:
+        self.path = path
+        access = AccessType.read_only(error_if_log_file_exist=False) if read_only else AccessType.read_write()
+        try:
+            self._rdict = Rdict(str(path), options, access_type=access)
+        except Exception as error:
+            raise StateError(
+                f"the RocksDB database in {path} cannot be opened ({error}); "
+                f"it must be the whole of a native checkpoint or an empty directory"
+            ) from error
+        without_log = WriteOptions()
+        without_log.disable_wal = True  # type: ignore[assignment,method-assign]  # a property, whatever the stubs say
+        self._rdict.set_write_options(without_log)
+        self.read_with(PlainValues())
+        self.get: Callable[[Any], Any] = self._rdict.get
+        """`get(key)` is the value or None; `get([key, ...])` a list of them."""
+
+    def read_with(self, values: ValueReader) -> None:
+        """How values become objects from now on."""
+        self.loads: Callable[[bytes], Any] = values.loads
+        self.key_behind: Callable[[bytes], Any] = values.key_behind
+
+    def scan(self, start: bytes, after: bytes | None = None) -> Iterator[tuple[bytes, bytes]]:
+        """The entries whose keys begin with `start`, in order; only those behind the key `after`.
+
+        What is written while one goes through them does not show.
+        """
+        bounds = ReadOptions()  # RocksDB looks into it as long as the iterator lives, and rocksdict does not keep it
+        bounds.set_iterate_upper_bound(successor(start))
+        entries = self._rdict.iter(bounds)
+        entries.seek(start if after is None else after + b"\0")
+        valid, key, value, step = entries.valid, entries.key, entries.value, entries.next
+        while valid():
+            yield key(), value()
+            step()
+        try:
+            entries.status()
+        except Exception as error:  # not the end stopped it
+            raise StateError(
+                f"the RocksDB database in {self.path} cannot be read ({error}); restore an intact checkpoint"
+            ) from error
+
+    def last(self, start: bytes) -> bytes | None:
+        """The value of the last entry whose key begins with `start`."""
+        entries = self._rdict.iter()
+        entries.seek_for_prev(successor(start))  # itself is no key that begins so
+        while entries.valid() and entries.key() >= successor(start):
+            entries.prev()
+        found: bytes | None = entries.value() if entries.valid() and entries.key().startswith(start) else None
+        return found
+
+    def write(self, changes: Iterable[tuple[bytes, bytes | None]]) -> None:
+        """Apply `changes` in their order. Not atomic: who reads in another thread keeps a lock."""
+        batch = WriteBatch(raw_mode=True)
+        size = 0
+        for key, value in changes:
+            if value is None:
+                del batch[key]
+            else:
+                batch[key] = value
+            size += 1
+            if size == _WRITE_SIZE:
+                self._rdict.write(batch)
+                batch, size = WriteBatch(raw_mode=True), 0
+        if size:
+            self._rdict.write(batch)
+
+    def facts(self) -> dict[str, Any]:
+        """What was last given to `set_facts`; {} for a new database. `StateError` if another version wrote it."""
+        raw = self.meta(_FACTS)
+        if raw is None:
+            return {}
+        facts: dict[str, Any] = pickle.loads(raw)
+        if facts["format"] not in _READABLE:
+            raise StateError(
+                f"the RocksDB database in {self.path} has format {facts['format']!r}, expected one of {_READABLE}; "
+                f"it was written by another version of headwater"
+            )
+        return facts
+
+    def set_facts(self, facts: dict[str, Any]) -> None:
+        """Keep plain values with the database: whose it is, and which states have which id.
+
+        They may have a "format" that older versions of headwater refuse.
+        """
+        self.set_meta(_FACTS, pickle.dumps({"format": _FORMAT, **facts}, 5))
+
+    def meta(self, name: str) -> bytes | None:
+        found: bytes | None = self.get(_META + name.encode())
+        return found
+
+    def set_meta(self, name: str, content: bytes | None) -> None:
+        """Write nothing if `content` is there already: it would make work for the next checkpoint."""
+        if self.meta(name) != content:
+            self.write([(_META + name.encode(), content)])
+
+    def meta_names(self, start: str) -> list[str]:
+        return [key[len(_META) :].decode() for key, _ in self.scan(_META + start.encode())]
+
+    def checkpoint(self, directory: Path) -> None:
+        """Make `directory`, which must not exist, a database with all that was written: files that never change are
+        links to those of this one. On another disk they are copies."""
+        Checkpoint(self._rdict).create_checkpoint(str(directory))
+
+    def close(self) -> None:
+        """Let go of all files. The database is not used any more, so what could not be written is not missed."""
+        try:
+            self._rdict.close()
+        except Exception as error:  # it has an error of the disk, and closed nothing: the last reference does
+            log.warning("the RocksDB database in %s was given up: %s", self.path, error)
+            del self._rdict, self.get
+
+
+def take_over(checkpoint: Path, directory: Path) -> None:
+    """Fill the empty `directory` with a checkpoint's files: links to those that never change, copies of the others."""
+    for source in checkpoint.iterdir():
+        target = directory / source.name
+        if source.suffix == ".sst":
+            try:
+                os.link(source, target)
+                continue
+            except OSError:  # another disk, or one that has no links
+                pass
+        if source.name != "LOCK":
+            shutil.copyfile(source, target)

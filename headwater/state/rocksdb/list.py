@@ -1,0 +1,217 @@
+"""List state in RocksDB. Appending to a list of a million elements reads and writes its end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from headwater.common.errors import StateError
+from headwater.state.api import ListState
+from headwater.state.change_log import Combine, Join
+from headwater.state.copying import is_immutable
+from headwater.state.heap.store import ABSENT, Keep, KeyScope
+from headwater.state.rocksdb.cell import ListCell
+from headwater.state.rocksdb.database import Changes
+from headwater.state.rocksdb.store import OBJECT_BYTES_PER_BYTE, RocksStore, StoreOwner, in_pieces
+
+REWRITTEN = -1
+"""In `changed`: there was a list, and more than appending was done to it."""
+
+
+class RocksListState(RocksStore, ListState[Any]):
+    """Cache {key: ListCell}; changed {key: the length before (0: there was no list), or REWRITTEN}."""
+
+    def __init__(self, owner: StoreOwner, scope: KeyScope, name: str, state_id: int, namespaced: bool) -> None:
+        super().__init__(owner, scope, name, state_id, namespaced)
+        self._read_whole: dict[Any, ListCell] = {}
+        """Lists whose pieces were read from the database in this epoch."""
+        self._bytes_read = 0.0
+
+    def get(self) -> list[Any]:
+        key = self._scope.current_key
+        cell = self._cell(key)
+        elements = self._whole(key, cell)
+        if not is_immutable(tuple(elements)):
+            self._touch(key, cell)
+            cell.rewritten = True  # the caller may change elements in place
+        return elements[:]
+
+    def add(self, value: Any) -> None:
+        key = self._scope.current_key
+        cell = self._cell(key)
+        if key not in self.changed:
+            self.changed[key] = len(cell)
+        cell.elements.append(value)
+
+    def add_all(self, values: Iterable[Any]) -> None:
+        for value in values:
+            self.add(value)
+
+    def update(self, values: Iterable[Any]) -> None:
+        elements = list(values)
+        key = self._scope.current_key
+        cell = self._cell(key)
+        self._touch(key, cell)
+        cell.replace(elements)
+
+    def clear(self) -> None:
+        self.update(())
+
+    def peek(self) -> list[Any]:
+        """The live list for looking only: it must not be changed nor handed to a user."""
+        key = self._scope.current_key
+        return self._whole(key, self._cell(key))
+
+    def _whole(self, key: Any, cell: ListCell) -> list[Any]:
+        if cell.offset:
+            if self._bytes_read > self._owner.memory.object_bytes_per_store():
+                self._forget_pieces()
+            self._read_whole[key] = cell
+            self._bytes_read += OBJECT_BYTES_PER_BYTE * cell.load(self._database, self._body(key))
+        return cell.elements
+
+    def _forget_pieces(self) -> None:
+        """Lists that were only read need not stay in memory as a whole."""
+        for key, cell in self._read_whole.items():
+            if key not in self.changed:
+                cell.forget_pieces()
+        self._read_whole, self._bytes_read = {}, 0.0
+
+    def committed_now(self, *, cut: bool) -> None:
+        super().committed_now(cut=cut)
+        self._forget_pieces()
+
+    def rollback(self) -> None:
+        self._forget_pieces()
+        super().rollback()
+
+    def _touch(self, key: Any, cell: ListCell) -> None:
+        if self.changed.get(key, len(cell)):
+            self.changed[key] = REWRITTEN
+        else:
+            self.changed[key] = 0
+
+    def _cell(self, key: Any) -> ListCell:
+        cell: ListCell | None = self.cache.get(key)
+        if cell is None:
+            data = self._database.get(self._address(key))
+            cell = ListCell() if data is None else ListCell.from_head(data, self._database)
+            if data is not None:
+                self._note_size(len(data))
+            if len(self.cache) >= self._room:
+                self.make_room()
+            self.cache[key] = cell
+        return cell
+
+    def _body(self, key: Any) -> bytes:
+        return self._bodies[self.group_of(key)] + self._encode(key)[0]
+
+    def has(self, key: Any) -> bool:
+        return len(self._cell(key)) > 0
+
+    def count(self) -> int:
+        count = self.stored_count()
+        for key, before in self.changed.items():
+            count += (len(self.cache[key]) > 0) - (before != 0)
+        return count
+
+    def collect(self) -> Changes:
+        changes: Changes = []
+        count = self.count()
+        for key, before in self.changed.items():
+            cell = self.cache[key]
+            if len(cell) or before:
+                head = lambda content, key=key: self._head(key, content)  # noqa: E731
+                cell.collect(changes, self._address(key), self._body(key), head, self._dumps)
+        self._count = count
+        self._note_sizes(changes)
+        return changes
+
+    def _combination(self) -> Combine:
+        return older_length
+
+    def committed(self, key: Any) -> Any:
+        database = self._database
+        data = database.get(self._address(key))
+        return ABSENT if data is None else ListCell.from_head(data, database).whole(database, self._body(key))
+
+    def delta_entries(self, keys: Iterable[Any], log: dict[Any, Any]) -> tuple[Any, ...]:
+        """(keys, base lengths, elements after the base, deleted keys); base 0 replaces the list."""
+        present: list[Any] = []
+        bases: list[int] = []
+        added: list[list[Any]] = []
+        deleted: list[Any] = []
+        for key in keys:
+            cell, before = self._cell(key), log[key]
+            if len(cell):
+                base = max(before, 0)
+                present.append(key)
+                bases.append(base)
+                added.append(cell.since(base, self._database, self._body(key)))
+            elif before:
+                deleted.append(key)
+        return present, bases, added, deleted
+
+    def written(self, keys: list[Any]) -> tuple[list[Any], ...]:
+        owners: list[Any] = []
+        elements: list[Any] = []
+        for key in keys:
+            cell = self.cache[key]
+            added = cell.elements[max(self.changed[key] - cell.offset, 0) :]
+            owners += [key] * len(added)
+            elements += added
+        return owners, elements
+
+    def full_entries(self, group: int, keep: Keep | None) -> Iterator[tuple[Any, ...]]:
+        for rows in in_pieces(self._rows(group, keep), lambda row: row[2]):
+            yield [row[0] for row in rows], [0] * len(rows), [row[1] for row in rows], []
+
+    def _rows(self, group: int, keep: Keep | None) -> Iterator[tuple[Any, list[Any], int]]:
+        """(key, elements, size) of a key group."""
+        for key, cell, body, size in self._cells(group):
+            elements = cell.whole(self._database, body)
+            if keep is not None:
+                elements = [element for element in elements if keep(element)]
+            if elements:
+                yield key, elements, size * (1 + cell.pieces)
+
+    def _cells(self, group: int) -> Iterator[tuple[Any, ListCell, bytes, int]]:
+        """(key, list, what the keys of its pieces begin with, size of the head)"""
+        for address, data in self._database.scan(self._heads[group]):
+            key = self._key_in(address, data)
+            if key not in self.changed:
+                yield key, ListCell.from_head(data, self._database), self._body_at(address, group), len(data) + 64
+        for key in self.by_key_group(self.changed).get(group, ()):
+            yield key, self.cache[key], self._body(key), 64
+
+    def load_entries(self, entries: tuple[Any, ...]) -> Changes:
+        keys, bases, added, deleted = entries
+        for key, base, elements in zip(keys, bases, added, strict=True):
+            cell = self._cell(key)
+            load_elements(cell, base, elements, self, key, "a list")
+            self.changed[key] = REWRITTEN
+        for key in deleted:
+            self._cell(key).replace([])
+            self.changed[key] = REWRITTEN
+        self._count = 0
+        return self.collect()
+
+
+def load_elements(cell: ListCell, base: int, elements: list[Any], store: Any, key: Any, what: str) -> None:
+    """Put `elements` behind the first `base` of a list that was restored before."""
+    if base == 0:
+        cell.replace(elements)
+    elif len(cell) < base:
+        raise StateError(
+            f"a delta adds to {what} of {base} elements, but {len(cell)} were restored before it; "
+            f"an earlier snapshot of the chain is missing"
+        )
+    elif len(cell) == base:
+        cell.elements += elements
+    else:
+        cell.replace(cell.whole(store._database, store._body(key))[:base] + elements)
+
+
+def older_length(key: Any, older: int, newer: int, join: Join) -> int:
+    """0 stays 0, and once rewritten is rewritten."""
+    return REWRITTEN if older and newer == REWRITTEN else older

@@ -1,0 +1,543 @@
+"""Panes in RocksDB. A namespace is one range in each key group, so that a window ends with one walk through it.
+
+A namespace that came with the epoch under way needs neither look-ups nor a log of its keys: that is the usual case, and
+the loops below are written for it.
+"""
+
+from __future__ import annotations
+
+import struct
+from abc import abstractmethod
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from typing import Any
+
+from headwater.state.change_log import Combine, Join
+from headwater.state.heap.store import ABSENT, Keep, KeyScope
+from headwater.state.panes import ElementPanes, FoldedPanes, Panes
+from headwater.state.rocksdb.cell import ListCell
+from headwater.state.rocksdb.database import PREFIX_LENGTH, Changes
+from headwater.state.rocksdb.keys import decode_key, encode_key
+from headwater.state.rocksdb.list import REWRITTEN, load_elements, older_length
+from headwater.state.rocksdb.store import MISSING, RocksStore, StoreOwner, in_pieces
+
+_NO_NAMESPACE: Any = object()
+_NAMESPACE = struct.Struct(">q")
+_KEY_START = PREFIX_LENGTH + _NAMESPACE.size
+_AFTER_ALL_KEYS = b"\xff"
+
+Pair = tuple[Any, int]
+"""(key, namespace)"""
+
+
+class _Pane:
+    """What is known of one namespace: some entries, or all."""
+
+    __slots__ = ("complete", "values")
+
+    def __init__(self, *, complete: bool) -> None:
+        self.values: dict[Any, Any] = {}
+        self.complete = complete
+
+
+class _RocksPanes(RocksStore, Panes):
+    """Heads: the entries. Changed {namespace: None if it is new, or {key: what was there before}}."""
+
+    def __init__(self, owner: StoreOwner, scope: KeyScope, name: str, state_id: int, namespaced: bool) -> None:
+        super().__init__(owner, scope, name, state_id, namespaced)
+        self._known: dict[int, _Pane] | None = {}
+        """All namespaces there are now; None: the database must be asked."""
+        self._stored: set[int] = set()
+        """The namespaces of the database."""
+
+    # -- for operators -------------------------------------------------------------------------------------------------
+
+    def namespaces(self) -> Collection[int]:
+        return self._panes().keys()
+
+    def peek(self, namespace: int) -> Mapping[Any, Any]:
+        pane = self._panes().get(namespace)
+        return {} if pane is None else self._to_look_at(namespace, self._completed(namespace, pane))
+
+    def take(self, namespace: int) -> tuple[list[Any], list[Any]]:
+        pane = self._removed(namespace)
+        if pane is None:
+            return [], []
+        return list(pane.values), [self._given(key, namespace, value) for key, value in pane.values.items()]
+
+    def drop(self, namespace: int) -> None:
+        self._removed(namespace)
+
+    def clear(self) -> None:
+        key, namespace = self._scope.current_key
+        pane = self._panes().get(namespace)
+        value = MISSING if pane is None else self._value(pane, key, namespace)
+        if pane is None or value is MISSING:
+            return
+        log = self._log_of(namespace)
+        if log is not None:
+            log[key] = self._gone(key, namespace, value, log.get(key, MISSING))
+        pane.values.pop(key, None)
+        if not self._completed(namespace, pane).values:
+            del self._panes()[namespace]
+
+    def _removed(self, namespace: int) -> _Pane | None:
+        """Take a whole namespace out."""
+        pane = self._panes().get(namespace)
+        if pane is None:
+            return None
+        self._completed(namespace, pane)
+        log = self._log_of(namespace)
+        if log is not None:
+            for key, value in pane.values.items():
+                log[key] = self._gone(key, namespace, value, log.get(key, MISSING))
+        del self._panes()[namespace]
+        return pane
+
+    # -- shapes differ in ----------------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def _loads(self, data: bytes) -> Any:
+        """The entry in memory."""
+
+    @abstractmethod
+    def _before(self, entry: Any) -> Any:
+        """What the log says of an entry of the database that is about to be changed; `entry` MISSING: there is none."""
+
+    @abstractmethod
+    def _gone(self, key: Any, namespace: int, entry: Any, before: Any) -> Any:
+        """What the log says of an entry that is removed; `before`: what it said so far, or MISSING."""
+
+    @abstractmethod
+    def _given(self, key: Any, namespace: int, entry: Any) -> Any:
+        """What is handed to the operator."""
+
+    @abstractmethod
+    def _to_look_at(self, namespace: int, pane: _Pane) -> Mapping[Any, Any]:
+        """{key: what is handed to the operator}"""
+
+    @abstractmethod
+    def _collect_entry(self, pair: Pair, entry: Any, changes: Changes) -> None:
+        """Append what stores `entry`."""
+
+    def _collect_removals(self, changes: Changes) -> None:
+        """Append what removes that of removed entries which is not in their heads."""
+
+    # -- what is known -------------------------------------------------------------------------------------------------
+
+    def _panes(self) -> dict[int, _Pane]:
+        if self._known is None:
+            self._stored = set(self._stored_namespaces())
+            self._known = {namespace: _Pane(complete=False) for namespace in sorted(self._stored)}
+        return self._known
+
+    def _stored_namespaces(self) -> Iterator[int]:
+        for start in self._owned(self._heads):
+            after: bytes | None = None
+            while (entry := next(self._database.scan(start, after), None)) is not None:
+                yield _NAMESPACE.unpack_from(entry[0], PREFIX_LENGTH)[0]
+                after = entry[0][:_KEY_START] + _AFTER_ALL_KEYS
+
+    def _open(self, namespace: int) -> tuple[_Pane, dict[Any, Any] | None]:
+        """The pane of `namespace`, made if need be, and the log of its keys; None if no log is needed."""
+        log = self._log_of(namespace)
+        panes = self._panes()
+        pane = panes.get(namespace)
+        if pane is None:
+            pane = panes[namespace] = _Pane(complete=True)
+        return pane, log
+
+    def _log_of(self, namespace: int) -> dict[Any, Any] | None:
+        log: dict[Any, Any] | None = self.changed.get(namespace, MISSING)
+        if log is MISSING:
+            self._panes()
+            log = self.changed[namespace] = {} if namespace in self._stored else None
+        return log
+
+    def _value(self, pane: _Pane, key: Any, namespace: int) -> Any:
+        """The entry of `key`, or MISSING if there is none."""
+        if key in pane.values:
+            return pane.values[key]
+        log = self.changed.get(namespace)
+        if pane.complete or (log is not None and key in log):
+            return MISSING
+        data = self._database.get(self._address((key, namespace)))
+        if data is None:
+            return MISSING
+        entry = pane.values[key] = self._loads(data)
+        return entry
+
+    def _first(self, pane: _Pane, log: dict[Any, Any], key: Any, namespace: int) -> Any:
+        """The entry, or None, before its first change in the epoch."""
+        entry = self._value(pane, key, namespace)
+        log[key] = self._before(entry)
+        return None if entry is MISSING else entry
+
+    def _completed(self, namespace: int, pane: _Pane) -> _Pane:
+        """`pane` with all its entries in memory: those of the database in its order, then those that are new."""
+        if not pane.complete:
+            known, removed = pane.values, self.changed.get(namespace) or {}
+            values: dict[Any, Any] = {}
+            for key, data in self._entries_of(namespace):
+                if key in known:
+                    values[key] = known[key]
+                elif key not in removed:
+                    values[key] = self._loads(data)
+            values.update(known)
+            pane.values, pane.complete = values, True
+        return pane
+
+    def _entries_of(self, namespace: int) -> Iterator[tuple[Any, bytes]]:
+        packed = _NAMESPACE.pack(namespace)
+        for start in self._owned(self._heads):
+            for address, data in self._database.scan(start + packed):
+                yield self._key_in(address, data)[0], data
+
+    def _encode(self, key: Pair) -> tuple[bytes, bool]:
+        encoded, says_all = encode_key(key[0])
+        return _NAMESPACE.pack(key[1]) + encoded, says_all
+
+    def _decode(self, address: bytes) -> Pair:
+        return decode_key(address, _KEY_START)[0], _NAMESPACE.unpack_from(address, PREFIX_LENGTH)[0]
+
+    # -- epochs --------------------------------------------------------------------------------------------------------
+
+    def collect(self) -> Changes:
+        changes: Changes = []
+        count = self.count()
+        self._collect_removals(changes)
+        for pair, entry in self._changed_entries():
+            if entry is not MISSING:
+                self._collect_entry(pair, entry, changes)
+            elif self.changed[pair[1]][pair[0]]:
+                changes.append((self._address(pair), None))
+        self._count = count
+        self._note_sizes(changes)
+        return changes
+
+    def _changed_entries(self) -> Iterator[tuple[Pair, Any]]:
+        """(pair, entry now, or MISSING) of all that the epoch changed. What it changed is in memory."""
+        panes = self._panes()
+        for namespace, log in self.changed.items():
+            pane = panes.get(namespace)
+            values = {} if pane is None else pane.values
+            for key in values if log is None else log:
+                yield (key, namespace), values.get(key, MISSING)
+
+    def committed_now(self, *, cut: bool) -> None:
+        panes = self._panes()
+        for namespace in self.changed:
+            if namespace in panes:
+                self._stored.add(namespace)
+            else:
+                self._stored.discard(namespace)
+        super().committed_now(cut=cut)
+
+    def make_room(self, needed: int = 0) -> None:
+        limit = self._entries_with_room() - needed
+        panes = self._panes()
+        held = sum(len(pane.values) for pane in panes.values())
+        for pane in panes.values():
+            if held <= limit:
+                break
+            held -= len(pane.values)
+            pane.values, pane.complete = {}, False
+
+    def rollback(self) -> None:
+        panes = self._panes()
+        for namespace in self.changed:
+            if namespace in self._stored:
+                panes[namespace] = _Pane(complete=False)
+            else:
+                panes.pop(namespace, None)
+        self.changed = {}
+
+    _combine_keys: Combine | None = None
+
+    def _combination(self) -> Combine:
+        return self._combined
+
+    def _combined(self, namespace: int, older: Any, newer: Any, join: Join) -> Any:
+        if older is None:
+            return older
+        if newer is None:  # gone with the older changes and made anew: all that is there now was not before
+            newer = dict.fromkeys(self._keys_now(namespace), self._before(MISSING))
+        return join(older, newer, self._combine_keys)
+
+    def _keys_now(self, namespace: int) -> Iterable[Any]:
+        pane = self._panes().get(namespace)
+        return () if pane is None else self._completed(namespace, pane).values
+
+    def keys_changed(self, log: dict[Any, Any]) -> Collection[Any]:
+        return [
+            (key, namespace)
+            for namespace, keys in log.items()
+            for key in (self._keys_now(namespace) if keys is None else keys)
+        ]
+
+    # -- all keys ------------------------------------------------------------------------------------------------------
+
+    def has(self, key: Pair) -> bool:
+        return self._entry(key) is not MISSING
+
+    def _entry(self, pair: Pair) -> Any:
+        pane = self._panes().get(pair[1])
+        return MISSING if pane is None else self._value(pane, *pair)
+
+    def count(self) -> int:
+        count = self.stored_count()
+        for (key, namespace), entry in self._changed_entries():
+            log = self.changed[namespace]
+            count += (entry is not MISSING) - bool(log is not None and log[key])
+        return count
+
+    def keys_of_group(self, group: int) -> list[Any]:
+        stored = (self._key_in(*entry) for entry in self._database.scan(self._heads[group]))
+        keys = [pair for pair in stored if not self._is_changed(pair)]
+        return keys + [pair for pair, entry in self._changed_of(group) if entry is not MISSING]
+
+    def pairs_of(self, user_key: Any) -> list[Any]:
+        return [(user_key, namespace) for namespace in self._panes() if self.has((user_key, namespace))]
+
+    def _is_changed(self, pair: Pair) -> bool:
+        log = self.changed.get(pair[1])
+        return log is not None and pair[0] in log
+
+    def _changed_of(self, group: int) -> list[tuple[Pair, Any]]:
+        if not self.changed:
+            return []
+        return [(pair, entry) for pair, entry in self._changed_entries() if self.group_of(pair) == group]
+
+    def _entries(self, group: int) -> Iterator[tuple[Pair, Any, int, bytes | None]]:
+        """(pair, entry, size, what its further entries begin with; None: `pair` tells) of a key group now."""
+        for address, data in self._database.scan(self._heads[group]):
+            pair = self._key_in(address, data)
+            if not self._is_changed(pair):
+                yield pair, self._loads(data), len(data), self._body_at(address, group)
+        for pair, entry in self._changed_of(group):
+            if entry is not MISSING:
+                yield pair, entry, 64, None
+
+    def loaded(self) -> None:
+        super().loaded()
+        self._known = None
+
+
+class RocksFoldedPanes(_RocksPanes, FoldedPanes):
+    """One value per key of a pane. The log says whether there was one."""
+
+    def reduce(
+        self, keys: Iterable[Any], namespaces: Iterable[int], values: Iterable[Any], reduce: Callable[[Any, Any], Any]
+    ) -> None:
+        current = _NO_NAMESPACE
+        pane = _Pane(complete=True)
+        known: dict[Any, Any] = {}
+        log: dict[Any, Any] | None = None
+        for namespace, key, value in zip(namespaces, keys, values):  # noqa: B905 - `namespaces` may be endless
+            if namespace != current:
+                pane, log = self._open(namespace)
+                known, current = pane.values, namespace
+            so_far = known.get(key) if log is None or key in log else self._first(pane, log, key, namespace)
+            known[key] = value if so_far is None else reduce(so_far, value)
+
+    def aggregate(
+        self,
+        keys: Iterable[Any],
+        namespaces: Iterable[int],
+        values: Iterable[Any],
+        create: Callable[[], Any],
+        add: Callable[[Any, Any], Any],
+    ) -> None:
+        current = _NO_NAMESPACE
+        pane = _Pane(complete=True)
+        known: dict[Any, Any] = {}
+        log: dict[Any, Any] | None = None
+        for namespace, key, value in zip(namespaces, keys, values):  # noqa: B905
+            if namespace != current:
+                pane, log = self._open(namespace)
+                known, current = pane.values, namespace
+            so_far = known.get(key) if log is None or key in log else self._first(pane, log, key, namespace)
+            known[key] = add(value, create() if so_far is None else so_far)
+
+    def _loads(self, data: bytes) -> Any:
+        return self._database.loads(data)
+
+    def _before(self, entry: Any) -> bool:
+        return entry is not MISSING
+
+    def _gone(self, key: Any, namespace: int, entry: Any, before: Any) -> bool:
+        return before is MISSING or bool(before)
+
+    def _given(self, key: Any, namespace: int, entry: Any) -> Any:
+        return entry
+
+    def _to_look_at(self, namespace: int, pane: _Pane) -> Mapping[Any, Any]:
+        return pane.values
+
+    def _collect_entry(self, pair: Pair, entry: Any, changes: Changes) -> None:
+        changes.append((self._address(pair), self._head(pair, entry)))
+
+    def committed(self, key: Any) -> Any:
+        data = self._database.get(self._address(key))
+        return ABSENT if data is None else self._database.loads(data)
+
+    def delta_entries(self, keys: Iterable[Any], log: dict[Any, Any]) -> tuple[Any, ...]:
+        """(keys, namespaces, values, deleted keys, deleted namespaces)"""
+        present: list[Pair] = []
+        values: list[Any] = []
+        deleted: list[Pair] = []
+        for pair in keys:
+            entry = self._entry(pair)
+            if entry is not MISSING:
+                present.append(pair)
+                values.append(entry)
+            elif (pane_log := log[pair[1]]) is not None and pane_log[pair[0]]:
+                deleted.append(pair)
+        return *_columns(present), values, *_columns(deleted)
+
+    def full_entries(self, group: int, keep: Keep | None) -> Iterator[tuple[Any, ...]]:
+        for rows in in_pieces(self._entries(group), lambda row: row[2]):
+            yield *_columns(row[0] for row in rows), [row[1] for row in rows], [], []
+
+    def load_entries(self, entries: tuple[Any, ...]) -> Changes:
+        keys, namespaces, values, *deleted = entries
+        changes: Changes = []
+        for key, namespace, value in zip(keys, namespaces, values, strict=True):
+            self._collect_entry((key, namespace), value, changes)
+        changes += [(self._address(pair), None) for pair in zip(*deleted, strict=True)]
+        return changes
+
+
+class RocksElementPanes(_RocksPanes, ElementPanes):
+    """A list per key of a pane. The log has its length before (0: there was none), or REWRITTEN."""
+
+    def __init__(self, owner: StoreOwner, scope: KeyScope, name: str, state_id: int, namespaced: bool) -> None:
+        super().__init__(owner, scope, name, state_id, namespaced)
+        self._removed_cells: list[tuple[Pair, ListCell]] = []
+        """Lists that are gone and have pieces in the database."""
+
+    def append(self, keys: Iterable[Any], namespaces: Iterable[int], values: Iterable[Any]) -> None:
+        current = _NO_NAMESPACE
+        pane = _Pane(complete=True)
+        known: dict[Any, Any] = {}
+        log: dict[Any, Any] | None = None
+        for namespace, key, value in zip(namespaces, keys, values):  # noqa: B905
+            if namespace != current:
+                pane, log = self._open(namespace)
+                known, current = pane.values, namespace
+            cell = known.get(key) if log is None or key in log else self._first(pane, log, key, namespace)
+            if cell is None:
+                known[key] = ListCell(elements=[value])
+            else:
+                cell.elements.append(value)
+
+    def _loads(self, data: bytes) -> ListCell:
+        return ListCell.from_head(data, self._database)
+
+    def _before(self, entry: Any) -> int:
+        return 0 if entry is MISSING else len(entry)
+
+    def _gone(self, key: Any, namespace: int, entry: ListCell, before: Any) -> int:
+        if entry.pieces:
+            self._removed_cells.append(((key, namespace), ListCell(entry.sealed, entry.pieces)))
+        return 0 if before == 0 else REWRITTEN
+
+    def _given(self, key: Any, namespace: int, entry: ListCell) -> list[Any]:
+        return entry.whole(self._database, self._body((key, namespace)))
+
+    def _to_look_at(self, namespace: int, pane: _Pane) -> Mapping[Any, Any]:
+        return _Lists(self, namespace, pane.values)
+
+    def _body(self, pair: Pair) -> bytes:
+        return self._bodies[self.group_of(pair)] + self._encode(pair)[0]
+
+    def _collect_entry(self, pair: Pair, entry: ListCell, changes: Changes) -> None:
+        head = lambda content: self._head(pair, content)  # noqa: E731
+        entry.collect(changes, self._address(pair), self._body(pair), head, self._dumps)
+
+    def _collect_removals(self, changes: Changes) -> None:
+        for pair, cell in self._removed_cells:
+            cell.replace([])
+            cell.collect(changes, self._address(pair), self._body(pair), self._dumps, self._dumps)
+
+    def committed_now(self, *, cut: bool) -> None:
+        super().committed_now(cut=cut)
+        self._removed_cells = []
+
+    def rollback(self) -> None:
+        super().rollback()
+        self._removed_cells = []
+
+    _combine_keys = staticmethod(older_length)
+
+    def committed(self, key: Any) -> Any:
+        database = self._database
+        data = database.get(self._address(key))
+        return ABSENT if data is None else ListCell.from_head(data, database).whole(database, self._body(key))
+
+    def delta_entries(self, keys: Iterable[Any], log: dict[Any, Any]) -> tuple[Any, ...]:
+        """(keys, namespaces, base lengths, elements after the base, deleted keys, deleted namespaces)"""
+        present: list[Pair] = []
+        bases: list[int] = []
+        added: list[list[Any]] = []
+        deleted: list[Pair] = []
+        for pair in keys:
+            cell, pane_log = self._entry(pair), log[pair[1]]
+            before = 0 if pane_log is None else pane_log[pair[0]]
+            if cell is not MISSING:
+                base = max(before, 0)
+                present.append(pair)
+                bases.append(base)
+                added.append(cell.since(base, self._database, self._body(pair)))
+            elif before:
+                deleted.append(pair)
+        return *_columns(present), bases, added, *_columns(deleted)
+
+    def full_entries(self, group: int, keep: Keep | None) -> Iterator[tuple[Any, ...]]:
+        for rows in in_pieces(self._entries(group), lambda row: row[2] * (1 + row[1].pieces)):
+            lists = [cell.whole(self._database, body or self._body(pair)) for pair, cell, _, body in rows]
+            yield *_columns(row[0] for row in rows), [0] * len(rows), lists, [], []
+
+    def load_entries(self, entries: tuple[Any, ...]) -> Changes:
+        keys, namespaces, bases, added, *deleted = entries
+        changes: Changes = []
+        for key, namespace, base, elements in zip(keys, namespaces, bases, added, strict=True):
+            pair = (key, namespace)
+            cell = self._stored_cell(pair)
+            load_elements(cell, base, elements, self, pair, "a window")
+            self._collect_entry(pair, cell, changes)
+        for pair in zip(*deleted, strict=True):
+            cell = self._stored_cell(pair)
+            cell.replace([])
+            self._collect_entry(pair, cell, changes)
+        return changes
+
+    def _stored_cell(self, pair: Pair) -> ListCell:
+        data = self._database.get(self._address(pair))
+        return ListCell() if data is None else ListCell.from_head(data, self._database)
+
+
+class _Lists(Mapping[Any, Any]):
+    """{key: list} of a pane, to look at. A list is read where it is asked for."""
+
+    def __init__(self, panes: RocksElementPanes, namespace: int, cells: dict[Any, ListCell]) -> None:
+        self._panes = panes
+        self._namespace = namespace
+        self._cells = cells
+
+    def __getitem__(self, key: Any) -> list[Any]:
+        return self._panes._given(key, self._namespace, self._cells[key])
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._cells)
+
+    def __len__(self) -> int:
+        return len(self._cells)
+
+
+def _columns(pairs: Iterable[Any]) -> tuple[list[Any], list[Any]]:
+    keys: list[Any] = []
+    namespaces: list[Any] = []
+    for key, namespace in pairs:
+        keys.append(key)
+        namespaces.append(namespace)
+    return keys, namespaces

@@ -1,0 +1,322 @@
+"""What RocksDB states of all shapes have in common: the way from keys to bytes, and their life in an epoch.
+
+The database holds what committed epochs left, and nothing else. What the epoch under way changed is in `cache`, as
+objects, and `changed` says which entries these are. So a roll-back forgets the changed entries, a query reads the
+database, and nothing is copied to be safe from the user. Unchanged entries stay in the cache as long as there is room.
+A shape may leave committed entries in the cache only, until `flush`: what reads the database itself calls it first.
+"""
+
+from __future__ import annotations
+
+import pickle
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Iterable, Iterator
+from itertools import islice
+from typing import Any, Protocol, TypeVar
+
+from xxhash import xxh32_intdigest
+
+from headwater.state.change_log import Combine, absorbed, merged
+from headwater.state.heap.store import Absent, Keep, KeyScope
+from headwater.state.keys.key_groups import by_key_group, key_group, pairs_by_key_group
+from headwater.state.keys.stable_hash import pack_signed
+from headwater.state.rocksdb.database import BODY, HEAD, PREFIX_LENGTH, Changes, Database, prefix
+from headwater.state.rocksdb.keys import INT, MAX_INT, MIN_INT, STR, decode_key, encode_key, pack_int, pack_length
+from headwater.state.rocksdb.options import RocksDBMemory
+from headwater.state.rocksdb.values import ValuePickler
+
+MISSING: Any = Absent()
+"""From a cache: nothing is known about the entry."""
+
+_STOP = pickle.dumps(None)[-1]
+"""The last byte of every pickle."""
+KEY_FOLLOWS = b"\0"
+"""The last byte of a value that is followed by the pickle of its key, which cannot be had from its bytes."""
+
+_OBJECT_BYTES = 130
+OBJECT_BYTES_PER_BYTE = 2.5
+"""What an entry costs as Python objects: measured on ints, short tuples and strings, in comparison to its pickle."""
+
+_MIN_CACHED = 1024
+SAMPLE = 64
+"""So many entries of an epoch are looked at, to know what one costs."""
+
+PIECE_BYTES = 4 << 20
+"""A key group that is bigger goes into a full snapshot in pieces: it need not fit into memory at once."""
+
+
+C = TypeVar("C")
+
+
+class StoreOwner(Protocol):
+    """What a store needs to know of its backend."""
+
+    uid: str
+    max_parallelism: int
+    key_groups: range
+    database: Database
+    memory: RocksDBMemory
+    log_changes: bool
+
+    def write_committed(self, changes: Changes, done: Callable[[], None]) -> None:
+        """Write what committed epochs left, and call `done`, with no query in between."""
+        ...
+
+
+class RocksStore(ABC):
+    """One state. Subclasses add the shape and are at the same time the user's state object."""
+
+    def __init__(self, owner: StoreOwner, scope: KeyScope, name: str, state_id: int, namespaced: bool) -> None:
+        self._owner = owner
+        self._scope = scope
+        self._name = name
+        self._namespaced = namespaced
+        self._max_parallelism = owner.max_parallelism
+        self._key_groups = owner.key_groups
+        groups = range(owner.max_parallelism)
+        self._heads = [prefix(group, state_id, HEAD) if group in self._key_groups else b"" for group in groups]
+        self._bodies = [prefix(group, state_id, BODY) if group in self._key_groups else b"" for group in groups]
+        self.cache: dict[Any, Any] = {}
+        self.changed: dict[Any, Any] = {}
+        """{key: what was there before the epoch, as far as the shape needs it}"""
+        self._since: dict[Any, Any] = {}
+        """`changed` of the committed epochs after the last checkpoint, complete or in flight."""
+        self._in_flight: dict[Any, Any] = {}
+        self._count: int | None = 0
+        """How many keys have a committed entry; None if that must be counted."""
+        self._object_bytes = _OBJECT_BYTES
+        self._mean_bytes = 32.0
+        self._cursor: tuple[int, bytes | None] = (self._key_groups.start, None)
+        self._room = _MIN_CACHED
+        self.overflows = False
+        """Whether the cache is too small for all that was used."""
+        self.pickler = ValuePickler(owner.uid, name)
+        self._dumps = self.pickler.dumps
+        owner.memory.share_with(self)
+
+    @property
+    def _database(self) -> Database:
+        return self._owner.database
+
+    # -- bytes ---------------------------------------------------------------------------------------------------------
+
+    def _address(self, key: Any) -> bytes:
+        """The key of the entry in the database; the hot path of reading and of committing."""
+        cls = key.__class__
+        if cls is int:
+            if MIN_INT <= key <= MAX_INT:
+                group = xxh32_intdigest(pack_signed(hash(key))) % self._max_parallelism
+                return self._heads[group] + pack_int(INT, key)
+        elif cls is str:
+            raw: bytes = key.encode("utf-8", "surrogatepass")
+            return self._heads[xxh32_intdigest(raw) % self._max_parallelism] + pack_length(STR, len(raw)) + raw
+        return self._heads[self.group_of(key)] + self._encode(key)[0]
+
+    def group_of(self, key: Any) -> int:
+        """The key group of a key of this store."""
+        return key_group(key[0] if self._namespaced else key, self._max_parallelism)
+
+    def by_key_group(self, keys: Iterable[Any]) -> dict[int, list[Any]]:
+        """{key group: keys}, in the order of the groups."""
+        return (pairs_by_key_group if self._namespaced else by_key_group)(keys, self._max_parallelism)
+
+    def _encode(self, key: Any) -> tuple[bytes, bool]:
+        """The bytes of a key behind the prefix, and whether they say all about it."""
+        if not self._namespaced:
+            return encode_key(key)
+        (first, first_says_all), (second, second_says_all) = encode_key(key[0]), encode_key(key[1])
+        return first + second, first_says_all and second_says_all
+
+    def _decode(self, address: bytes) -> Any:
+        key, end = decode_key(address, PREFIX_LENGTH)
+        return (key, decode_key(address, end)[0]) if self._namespaced else key
+
+    def _head(self, key: Any, content: Any) -> bytes:
+        """The value of the head entry of `key`."""
+        data = self._dumps(content)
+        cls = key.__class__
+        if cls is int or cls is str or self._encode(key)[1]:
+            return data
+        return data + self._dumps(key) + KEY_FOLLOWS
+
+    def _body_at(self, address: bytes, group: int) -> bytes:
+        """What the other entries of a key begin with, if `address` is that of its head.
+
+        Does without the key itself: after a change of its class it may not have these bytes any more.
+        """
+        return self._bodies[group] + address[PREFIX_LENGTH:]
+
+    def _key_in(self, address: bytes, data: bytes) -> Any:
+        """The key of a head entry."""
+        return self._decode(address) if data[-1] == _STOP else self._database.key_behind(data)
+
+    # -- cache ---------------------------------------------------------------------------------------------------------
+
+    def _note_size(self, size: int) -> None:
+        """An entry of `size` bytes was read."""
+        self._mean_bytes += (size - self._mean_bytes) * 0.01
+
+    def _note_sizes(self, written: Changes) -> None:
+        """These were written: look at a few, to know better what an entry of this state costs."""
+        step = max(1, len(written) // SAMPLE)
+        sizes = [len(data) for _, data in written[::step] if data is not None]
+        if sizes:
+            self._mean_bytes += (sum(sizes) / len(sizes) - self._mean_bytes) * 0.5
+
+    def _entries_with_room(self) -> int:
+        cost = self._object_bytes + OBJECT_BYTES_PER_BYTE * self._mean_bytes
+        return max(_MIN_CACHED, int(self._owner.memory.object_bytes_per_store() / cost))
+
+    def make_room(self, needed: int = 0) -> None:
+        """Forget the entries that were first used longest ago, a quarter at a time; those changed must stay."""
+        limit = self._entries_with_room()
+        excess = len(self.cache) + needed - limit
+        if excess >= 0:
+            self.overflows = True
+            changed, cache = self.changed, self.cache
+            unchanged = (key for key in cache if key not in changed) if changed else iter(cache)
+            for key in list(islice(unchanged, excess + limit // 4)):
+                del cache[key]
+        # Where all is changed, looking again at each new entry would take for ever.
+        self._room = max(limit, len(self.cache) + needed + limit // 4)
+
+    # -- epochs --------------------------------------------------------------------------------------------------------
+
+    def changes(self) -> dict[Any, Any]:
+        """All changes since the last checkpoint, those of the epoch under way included."""
+        return merged(self._since, self.changed, self._combination()) if self._since else self.changed
+
+    def keys_written(self) -> Collection[Any]:
+        """The keys that the epoch under way has changed so far."""
+        return self.changed
+
+    @abstractmethod
+    def collect(self) -> Changes:
+        """What the epoch changed, as bytes. If it raises, the epoch can only be rolled back."""
+
+    def committed_now(self, *, cut: bool) -> None:
+        """What `collect` gave is in the database."""
+        if self._owner.log_changes:
+            log = self._absorbed()
+            self._in_flight, self._since = (log, {}) if cut else (self._in_flight, log)
+        self.changed = {}
+
+    def _absorbed(self) -> dict[Any, Any]:
+        """`changes()`, at the cost of the epoch's own ones: nobody needs the logs any more that it is made of."""
+        return absorbed(self._since, self.changed, self._combination())
+
+    def flush(self) -> None:
+        """Have all that committed epochs left in the database. Not in another thread than that of the epochs."""
+
+    def checkpoint_completed(self) -> None:
+        self._in_flight = {}
+
+    def checkpoint_failed(self) -> None:
+        self._since, self._in_flight = absorbed(self._in_flight, self._since, self._combination()), {}
+
+    def rollback(self) -> None:
+        """Forget what the epoch changed."""
+        for key in self.changed:
+            self.cache.pop(key, None)
+        self.changed = {}
+
+    def _combination(self) -> Combine | None:
+        """How the changes of this shape are combined, if not just the older ones count."""
+        return None
+
+    def keys_changed(self, log: dict[Any, Any]) -> Collection[Any]:
+        """The keys that `log` is about."""
+        return log
+
+    # -- all keys ------------------------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def has(self, key: Any) -> bool:
+        """Whether there is an entry now."""
+
+    @abstractmethod
+    def clear(self) -> None:
+        """Remove the entry of the current key."""
+
+    @abstractmethod
+    def count(self) -> int:
+        """How many keys have an entry now."""
+
+    @abstractmethod
+    def committed(self, key: Any) -> Any:
+        """What the last commit left for `key`, or ABSENT. In any thread, with the backend's lock."""
+
+    @abstractmethod
+    def delta_entries(self, keys: Iterable[Any], log: dict[Any, Any]) -> tuple[Any, ...]:
+        """The changes of `keys`, some of `keys_changed(log)`, as the heap's store of this shape gives them."""
+
+    @abstractmethod
+    def full_entries(self, group: int, keep: Keep | None) -> Iterator[tuple[Any, ...]]:
+        """The entries of a key group now, as the heap's store gives them, in one or more pieces."""
+
+    @abstractmethod
+    def load_entries(self, entries: tuple[Any, ...]) -> Changes:
+        """What a section's entries, of any backend, change in the database. The cache is empty, as on a restore."""
+
+    def keys_stored(self) -> list[Any]:
+        """The keys that have an entry now."""
+        return [key for group in self._key_groups for key in self.keys_of_group(group)]
+
+    def keys_of_group(self, group: int) -> list[Any]:
+        self.flush()
+        changed = self.changed
+        stored = (self._key_in(*entry) for entry in self._database.scan(self._heads[group]))
+        if not changed:
+            return list(stored)
+        keys = [key for key in stored if key not in changed]
+        return keys + [key for key in self.by_key_group(changed).get(group, ()) if self.has(key)]
+
+    def pairs_of(self, user_key: Any) -> list[Any]:
+        """Of a namespaced state, the entries of a key."""
+        self.flush()
+        changed = self.changed
+        start = self._heads[key_group(user_key, self._max_parallelism)] + encode_key(user_key)[0]
+        pairs = [pair for entry in self._database.scan(start) if (pair := self._key_in(*entry)) not in changed]
+        return pairs + [pair for pair in changed if pair[0] == user_key and self.has(pair)]
+
+    def next_keys(self, number: int) -> list[Any]:
+        """The next `number` of the stored keys, going round and round; fewer where a round ends."""
+        self.flush()
+        keys: list[Any] = []
+        group, after = self._cursor
+        while group < self._key_groups.stop and len(keys) < number:
+            for address, data in islice(self._database.scan(self._heads[group], after), number - len(keys)):
+                keys.append(self._key_in(address, data))
+                after = address
+            if len(keys) < number:
+                group, after = group + 1, None
+        self._cursor = (group, after) if group < self._key_groups.stop else (self._key_groups.start, None)
+        return keys
+
+    def stored_count(self) -> int:
+        """How many keys have a committed entry."""
+        if self._count is None:
+            self.flush()
+            self._count = sum(1 for start in self._owned(self._heads) for _ in self._database.scan(start))
+        return self._count
+
+    def loaded(self) -> None:
+        """The database was changed from outside: nothing that was known about it holds."""
+        self.cache, self.changed, self._since, self._in_flight, self._count = {}, {}, {}, {}, None
+
+    def _owned(self, prefixes: list[bytes]) -> list[bytes]:
+        return prefixes[self._key_groups.start : self._key_groups.stop]
+
+
+def in_pieces(rows: Iterable[C], size: Callable[[C], int]) -> Iterator[list[C]]:
+    """`rows` in lists of about `PIECE_BYTES`."""
+    piece: list[C] = []
+    total = 0
+    for row in rows:
+        piece.append(row)
+        total += size(row)
+        if total >= PIECE_BYTES:
+            yield piece
+            piece, total = [], 0
+    if piece:
+        yield piece

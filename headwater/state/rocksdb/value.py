@@ -1,0 +1,328 @@
+"""Value state in RocksDB. What is in the cache costs little more than on the heap.
+
+Plain values (numbers, strings, tuples of them) are not written after each epoch but when their room is needed, or
+somebody reads the database as a whole. Until then they wait in the cache only, and a key that changes in every epoch is
+written once. Durability does not depend on it: it comes from checkpoints, which take from the cache what waits.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterable, Iterator
+from itertools import islice, repeat
+from typing import Any, Final
+
+from headwater.state.api import ValueState
+from headwater.state.change_log import keep_first, merged
+from headwater.state.copying import ATOMIC, PLAIN, is_immutable
+from headwater.state.heap.store import ABSENT, Absent, Keep, KeyScope
+from headwater.state.heap.value import value_delta
+from headwater.state.rocksdb.database import Changes
+from headwater.state.rocksdb.keys import INT, MAX_INT, MIN_INT, pack_int
+from headwater.state.rocksdb.store import KEY_FOLLOWS, MISSING, SAMPLE, RocksStore, StoreOwner, in_pieces
+from headwater.state.rocksdb.values import OF_A_CLASS
+from headwater.state.snapshot.payload import PROTOCOL
+
+_CLEAN_BYTES: Final = 60
+"""What it costs to know that an entry is in the database."""
+
+WRITTEN_AT_ONCE: Final = 25_000
+"""So many values are written in a tenth of a second or two."""
+
+_SOMETHING: Final = Absent()
+"""In `changed`: there was a value, which nobody has read."""
+
+
+class RocksValueState(RocksStore, ValueState[Any]):
+    """Head: the value. Cache {key: value, or None}; changed {key: the value before, None, or MISSING if not known}."""
+
+    def __init__(self, owner: StoreOwner, scope: KeyScope, name: str, state_id: int, namespaced: bool) -> None:
+        super().__init__(owner, scope, name, state_id, namespaced)
+        self._object_bytes += _CLEAN_BYTES
+        self._empty = True
+        """Whether nothing was ever written: then there is nothing to read."""
+        self._removed: set[Any] = set()
+        """Those of `changed` that have no value now."""
+        self._new: list[Any] = []
+        """Those of `changed` that had none before."""
+        self._unsettled = False
+        """Whether `changed` may have what is not known."""
+        self._to_write: set[Any] = set()
+        """Those of `changed` whose value is not a plain one, or was not: these are written when the epoch ends."""
+        self._clean: set[Any] = set()
+        """Keys of the cache, and no others, whose committed value is in the database. That of any other is in the cache
+        only, or if the epoch changed it, in `changed`."""
+
+    def value(self) -> Any:
+        key = self._scope.current_key
+        value = self.cache.get(key, MISSING)
+        if value is MISSING:
+            value = self._read(key)
+        if value.__class__ is tuple:
+            for part in value:
+                if part.__class__ not in ATOMIC:
+                    break
+            else:
+                return value
+        if value.__class__ in ATOMIC or key in self.changed or is_immutable(value):
+            return value
+        self.changed[key] = value  # the caller may change it in place: it is in the database, too
+        self._to_write.add(key)
+        return value
+
+    def update(self, value: Any) -> None:
+        key = self._scope.current_key
+        if key not in self.changed:
+            self.changed[key] = before = self.cache.get(key, MISSING)
+            if before is None:
+                self._new.append(key)
+            elif before is MISSING:
+                self._unsettled = True
+        self.cache[key] = value
+        if value is None:
+            self._removed.add(key)
+            return
+        if self._removed:
+            self._removed.discard(key)
+        if value.__class__ is tuple:
+            for part in value:
+                if part.__class__ not in PLAIN:
+                    self._to_write.add(key)
+                    break
+        elif value.__class__ not in PLAIN:
+            self._to_write.add(key)
+
+    def clear(self) -> None:
+        self.update(None)
+
+    def peek(self) -> Any:
+        """The value for looking only: it does not count as touched, and must not be changed nor handed to a user."""
+        return self._known(self._scope.current_key)
+
+    def prefetch(self, keys: Iterable[Any]) -> None:
+        """Read the values of `keys` that are not in the cache: in the order of the database, at a third of the cost."""
+        cache, loads = self.cache, self._database.loads
+        unknown: dict[bytes, Any] = {}
+        for group, members in self.by_key_group({key: None for key in keys if key not in cache}).items():
+            start = self._heads[group]
+            unknown.update((start + self._encode(key)[0], key) for key in members)
+        if len(cache) + len(unknown) > self._room:
+            self.make_room(len(unknown))
+        addresses = sorted(unknown)
+        for first in range(0, len(addresses), 1000):
+            some = addresses[first : first + 1000]
+            values = [None if data is None else loads(data) for data in self._database.get(some)]
+            found = [unknown[address] for address in some]
+            self._clean.update(found)
+            cache.update(zip(found, values, strict=True))
+
+    def _known(self, key: Any) -> Any:
+        value = self.cache.get(key, MISSING)
+        return self._read(key) if value is MISSING else value
+
+    def _read(self, key: Any) -> Any:
+        data = None if self._empty else self._database.get(self._address(key))
+        if data is None:
+            value = None
+        else:
+            value = self._database.loads(data)
+            self._note_size(len(data))
+        if len(self.cache) >= self._room:
+            self.make_room()
+        self._clean.add(key)  # before it is in the cache: a query must not take it for one that waits
+        self.cache[key] = value
+        return value
+
+    def has(self, key: Any) -> bool:
+        return self._known(key) is not None
+
+    def count(self) -> int:
+        self._settle()
+        return self.stored_count() + len(self._new) - len(self._removed)
+
+    def _settle(self) -> None:
+        """Find out what was there before where the epoch wrote without reading."""
+        if self._unsettled:
+            changed = self.changed
+            unknown = [key for key, before in changed.items() if before is MISSING]
+            for key, data in zip(unknown, self._database.get(list(map(self._address, unknown))), strict=True):
+                changed[key] = None if data is None else _SOMETHING
+                if data is None:
+                    self._new.append(key)
+            self._unsettled = False
+
+    def changes(self) -> dict[Any, Any]:
+        """{key: whether there was a value}"""
+        return merged(self._since, self._existed())
+
+    def _existed(self) -> dict[Any, bool]:
+        self._settle()
+        existed = dict.fromkeys(self.changed, True)
+        existed.update(dict.fromkeys(self._new, False))
+        return existed
+
+    def collect(self) -> Changes:
+        self._count = self.count()
+        waiting = list(islice((key for key in self.changed if key not in self._to_write), SAMPLE))
+        self._note_sizes(self._encoded(waiting, self.cache))
+        changes = self._encoded(self._to_write, self.cache)
+        self._empty = self._empty and not changes
+        self._note_sizes(changes)
+        return changes
+
+    def _encoded(self, keys: Iterable[Any], values: dict[Any, Any]) -> Changes:
+        changes: Changes = []
+        dumps = pickle.dumps
+        plain = not self.pickler.meets_classes
+        for group, members in self.by_key_group(keys).items():
+            start = self._heads[group]
+            for key in members:
+                if key.__class__ is int and MIN_INT <= key <= MAX_INT:
+                    encoded, says_all = pack_int(INT, key), True
+                else:
+                    encoded, says_all = self._encode(key)
+                value = values[key]
+                if value is None:
+                    changes.append((start + encoded, None))
+                    continue
+                try:
+                    data = dumps(value, PROTOCOL) if plain else OF_A_CLASS
+                except Exception:
+                    data = OF_A_CLASS
+                if OF_A_CLASS in data:
+                    data = self._dumps(value)
+                changes.append((start + encoded, data if says_all else data + self._dumps(key) + KEY_FOLLOWS))
+        return changes
+
+    def committed_now(self, *, cut: bool) -> None:
+        clean = self._clean
+        if clean:
+            came_and_went = [key for key in self._new if key in self._removed and key in clean]
+            clean.difference_update(self.changed)
+            clean.update(came_and_went)
+        clean.update(self._to_write)
+        super().committed_now(cut=cut)
+        self._forget_notes()
+
+    def _absorbed(self) -> dict[Any, bool]:
+        if not self._since:
+            return self._existed()
+        self._settle()
+        keep_first(self._since, self._new, repeat(False))
+        keep_first(self._since, self.changed, repeat(True))
+        return self._since
+
+    def _forget_notes(self) -> None:
+        self._removed.clear()
+        self._new.clear()
+        self._to_write.clear()
+        self._unsettled = False
+
+    def waiting(self) -> dict[Any, Any]:
+        """{key: committed value, or None} of those that are in the cache only."""
+        if len(self._clean) == len(self.cache):
+            return {}
+        changed, clean = self.changed, self._clean
+        committed = {key: changed.get(key, value) for key, value in self.cache.items() if key not in clean}
+        if changed:  # what the epoch wrote without reading is not known, but it is in the database
+            committed = {key: value for key, value in committed.items() if value.__class__ is not Absent}
+        return committed
+
+    def flush(self) -> None:
+        self._write_waiting(self.waiting())
+
+    def flush_some(self) -> dict[Any, Any]:
+        """Write as many of those that wait as takes no time; return the others, as `waiting` does.
+
+        Those come first that the last checkpoint did not find changed: they may stay as they are for long.
+        """
+        waiting = self.waiting()
+        if len(waiting) <= WRITTEN_AT_ONCE:
+            self._write_waiting(waiting)
+            return {}
+        lately = self._in_flight or self._since
+        some = dict(islice((entry for entry in waiting.items() if entry[0] not in lately), WRITTEN_AT_ONCE))
+        self._write_waiting(some)
+        for key in some:
+            del waiting[key]
+        return waiting
+
+    def _write_waiting(self, committed: dict[Any, Any]) -> None:
+        if committed:
+            changes = self._encoded(committed, committed)
+            self._empty = False
+            self._owner.write_committed(changes, lambda: self._clean.update(committed))
+            self._note_sizes(changes)
+
+    def make_room(self, needed: int = 0) -> None:
+        full = len(self.cache) + needed >= self._entries_with_room()
+        if full:
+            self.flush()
+        super().make_room(needed)
+        if full:
+            self._clean.intersection_update(self.cache)
+
+    def rollback(self) -> None:
+        changed, clean, cache = self.changed, self._clean, self.cache
+        for key, before in changed.items():
+            if key in clean or before.__class__ is Absent:
+                cache.pop(key, None)
+                clean.discard(key)
+            else:
+                cache[key] = before
+        self.changed = {}
+        self._forget_notes()
+
+    def committed(self, key: Any) -> Any:
+        value = self.cache.get(key, MISSING)  # first: the other thread notes what was there before it changes it
+        before = self.changed.get(key, value)
+        if before.__class__ is Absent or key in self._clean:
+            data = self._database.get(self._address(key))
+            return ABSENT if data is None else self._database.loads(data)
+        return ABSENT if before is None else before
+
+    def delta_entries(self, keys: Iterable[Any], log: dict[Any, Any]) -> tuple[Any, ...]:
+        """(keys, values, deleted keys)"""
+        self._settle()
+        known = list(keys)
+        values = list(map(self.cache.get, known, repeat(MISSING)))
+        if Absent in set(map(type, values)):
+            values = [self._known(key) for key in known]
+        return value_delta(known, values, log.__getitem__)
+
+    def written(self, keys: list[Any]) -> tuple[list[Any], ...]:
+        cache = self.cache
+        present = [key for key in keys if cache[key] is not None]
+        return present, [cache[key] for key in present]
+
+    def full_entries(self, group: int, keep: Keep | None) -> Iterator[tuple[Any, ...]]:
+        for rows in in_pieces(self._rows(group), lambda row: row[2]):
+            kept = rows if keep is None else [row for row in rows if keep(row[1])]
+            yield [row[0] for row in kept], [row[1] for row in kept], []
+
+    def _rows(self, group: int) -> Iterator[tuple[Any, Any, int]]:
+        """(key, value, size) of a key group."""
+        self.flush()
+        changed, cache = self.changed, self.cache
+        for address, data in self._database.scan(self._heads[group]):
+            key = self._key_in(address, data)
+            if key not in changed:
+                yield key, self._database.loads(data), len(data)
+        if changed:
+            for key in self.by_key_group(changed).get(group, ()):
+                if cache[key] is not None:
+                    yield key, cache[key], 0
+
+    def load_entries(self, entries: tuple[Any, ...]) -> Changes:
+        keys, values, deleted = entries
+        changes: Changes = [
+            (self._address(key), self._head(key, value)) for key, value in zip(keys, values, strict=True)
+        ]
+        changes += [(self._address(key), None) for key in deleted]
+        return changes
+
+    def loaded(self) -> None:
+        super().loaded()
+        self._forget_notes()
+        self._clean.clear()
+        self._empty = False

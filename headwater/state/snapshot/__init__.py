@@ -1,0 +1,1 @@
+"""State as persisted data: sections, their payload and layout."""

@@ -1,0 +1,225 @@
+"""Bytes of a section: pickle with errors that name the owner, and the place inside the value.
+
+A payload is the pickle (protocol 5) of `(FORMAT, layout, entries)`; the shape of `entries` belongs to the store that
+wrote them. Entries are parallel lists, not pairs: that is a third faster to pickle and to read. For the same reason a
+list of plain tuples of one width, which is what states most often hold, is stored as its columns.
+
+If dataclasses or NamedTuples are among the values, their schemas follow the pickle: ::
+
+    pickle | schemas (msgpack) | u32 length of the schemas | magic "HWS1"
+
+A pickle ends with a full stop and says itself where it ends, so that payloads with and without schemas can be told
+apart, and each can be read by a reader of the other.
+"""
+
+from __future__ import annotations
+
+import io
+import pickle
+import struct
+from collections.abc import Iterable, Iterator
+from operator import itemgetter
+from typing import Any, Final, NamedTuple
+
+import cloudpickle
+
+from headwater.common.errors import SerializationError, StateError, StateMigrationError, short_repr
+from headwater.state.evolution import changed_classes as evolution
+from headwater.state.evolution.changed_classes import ClassChange, class_change
+from headwater.state.evolution.schema import ClassNotes, ClassSchema, decode_schemas, encode_schemas, find_class
+
+FORMAT = 1
+PROTOCOL = 5
+
+_WORTH_PACKING: Final = 8
+
+_FOOT: Final = struct.Struct("<I4s")
+_MAGIC: Final = b"HWS1"
+
+
+class Decoded(NamedTuple):
+    """What a payload holds."""
+
+    layout: tuple[Any, ...]
+    entries: tuple[Any, ...]
+    changes: tuple[ClassChange, ...] = ()
+    """Classes among the entries that are not what they were; those with obstacles were read as `StoredRecord`s."""
+
+
+def encode(layout: tuple[Any, ...], entries: tuple[Any, ...], uid: str, name: str) -> bytes:
+    """The payload of one section. `SerializationError` names what cannot be pickled."""
+    content = (FORMAT, layout, tuple(map(_packed, entries)))
+    notes = ClassNotes()
+    stream = io.BytesIO()
+    try:
+        pickler = pickle.Pickler(stream, PROTOCOL)
+        pickler.dispatch_table = notes
+        pickler.dump(content)
+    except Exception:
+        notes, stream = ClassNotes(), io.BytesIO()
+        _dump_by_value(content, entries, stream, notes, uid, name)
+    schemas = encode_schemas(notes) if notes else b""
+    if schemas:
+        stream.write(schemas)
+        stream.write(_FOOT.pack(len(schemas), _MAGIC))
+    return stream.getvalue()
+
+
+def dumps_by_value(value: Any, notes: ClassNotes, uid: str, name: str) -> bytes:
+    """One value that pickle alone cannot store, as a pickle. `SerializationError` names what cannot be pickled."""
+    stream = io.BytesIO()
+    _dump_by_value(value, ([value],), stream, notes, uid, name)
+    return stream.getvalue()
+
+
+def decode(payload: bytes, uid: str, name: str) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    """`(layout, entries)` as they were given to `encode`, as far as the classes of today allow (`decode_evolved`)."""
+    decoded = decode_evolved(payload, uid, name)
+    return decoded.layout, decoded.entries
+
+
+def decode_keys(payload: bytes, uid: str, name: str) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    """As `decode`, for entries that are all keys (timers): `StateMigrationError` if a class among them has changed."""
+    decoded = decode_evolved(payload, uid, name)
+    for change in (change for change in decoded.changes if change.shows):
+        raise StateMigrationError(
+            f"{name} of operator '{uid}' cannot be restored: they belong to keys that are objects of "
+            f"{change.stored.name}, which has changed since they were stored ({describe(change)}). A key must stay as "
+            "it is: change the class back, or make the key of plain values (a tuple, a string)"
+        )
+    return decoded.layout, decoded.entries
+
+
+def decode_evolved(payload: bytes, uid: str, name: str) -> Decoded:
+    """What was given to `encode`, with objects of the classes of today where there is a way from what they were."""
+    try:
+        changes = tuple(change for schema in stored_schemas(payload) if (change := class_change(schema)) is not None)
+        content, changes = _load(payload, changes)
+    except Exception as error:
+        raise SerializationError(
+            f"state '{name}' of operator '{uid}' cannot be read ({type(error).__name__}: {error}); "
+            f"the classes of its keys and values must be importable under the names they had when it was written"
+        ) from error
+    if not isinstance(content, tuple) or len(content) != 3 or content[0] != FORMAT:
+        found = content[0] if isinstance(content, tuple) and content else type(content).__qualname__
+        raise StateError(
+            f"state '{name}' of operator '{uid}' has format {found!r}, expected {FORMAT}; "
+            f"it was written by another version of headwater"
+        )
+    return Decoded(content[1], tuple(map(_unpacked, content[2])), changes)
+
+
+def _packed(column: Any) -> Any:
+    """A list of equally long tuples as a tuple of columns, `([first elements], ...)`; anything else as it is."""
+    if column.__class__ is not list or len(column) < _WORTH_PACKING or set(map(type, column)) != {tuple}:
+        return column
+    if len(set(map(len, column))) != 1 or not column[0]:
+        return column
+    return tuple(list(map(itemgetter(place), column)) for place in range(len(column[0])))
+
+
+def _unpacked(column: Any) -> Any:
+    if column.__class__ is not tuple:
+        return column
+    return list(zip(*column, strict=True))
+
+
+def _load(payload: bytes, changes: tuple[ClassChange, ...]) -> tuple[Any, tuple[ClassChange, ...]]:
+    if not changes:
+        try:
+            return pickle.loads(payload), ()
+        except (ImportError, AttributeError):  # a class without a schema is gone
+            pass
+    return evolution.loads(payload, changes)
+
+
+def stored_schemas(payload: bytes) -> tuple[ClassSchema, ...]:
+    """The schemas of the classes among the entries, as they were when the payload was written. Unpickles nothing."""
+    if not payload.endswith(_MAGIC):
+        return ()
+    length, _ = _FOOT.unpack_from(payload, len(payload) - _FOOT.size)
+    end = len(payload) - _FOOT.size
+    return decode_schemas(payload[end - length : end])
+
+
+def describe(change: ClassChange) -> str:
+    """A change of a class in a few words."""
+    return ", ".join((*change.obstacles, *change.differences)).rstrip(".")
+
+
+class _ByValuePickler(cloudpickle.Pickler):  # type: ignore[misc]
+    """Stores classes that no module has with their values. Those that can be found by name are stored by name."""
+
+    def __init__(self, stream: io.BytesIO, notes: ClassNotes) -> None:
+        super().__init__(stream, PROTOCOL)
+        self._notes = notes
+
+    def reducer_override(self, obj: Any) -> Any:
+        if isinstance(obj, type):
+            found = find_class(obj.__module__, obj.__qualname__)
+            return NotImplemented if found is obj else super().reducer_override(obj)
+        self._notes.get(type(obj)) or self._notes.__missing__(type(obj))
+        return super().reducer_override(obj)
+
+
+def _dump_by_value(
+    content: Any, entries: tuple[Any, ...], stream: io.BytesIO, notes: ClassNotes, uid: str, name: str
+) -> None:
+    try:
+        _ByValuePickler(stream, notes).dump(content)
+    except Exception as error:
+        place, culprit, reason = _find_culprit(entries) or ("", entries, error)
+        raise SerializationError(
+            f"state '{name}' of operator '{uid}' holds a value that cannot be pickled: "
+            f"{place or 'the value'} is a {type(culprit).__qualname__}, {short_repr(culprit, 120)} "
+            f"({type(reason).__name__}: {reason}); keep plain data in state and make such objects in open()"
+        ) from error
+
+
+def _pickle_error(value: Any) -> Exception | None:
+    try:
+        cloudpickle.dumps(value, PROTOCOL)
+    except Exception as error:
+        return error
+    return None
+
+
+def _find_culprit(entries: Iterable[Any]) -> tuple[str, Any, Exception] | None:
+    """The innermost part that cannot be pickled: (where in the value, the part, why)."""
+    culprit: Any = None
+    reason: Exception | None = None
+    # The columns of `entries` and their rows are ours; the user's values are two levels down.
+    for column in entries:
+        rows = column if isinstance(column, list) else [column]
+        culprit = next((row for row in rows if _pickle_error(row) is not None), None)
+        if culprit is not None:
+            reason = _pickle_error(culprit)
+            break
+    if reason is None:
+        return None
+    place = ""
+    for _ in range(20):  # a value nested deeper than this is named by its outer part
+        inner = next(((name, part) for name, part in _parts(culprit) if _pickle_error(part) is not None), None)
+        if inner is None:
+            break
+        step, culprit = inner
+        place += step
+        reason = _pickle_error(culprit) or reason
+    return place, culprit, reason
+
+
+def _parts(value: Any) -> Iterator[tuple[str, Any]]:
+    if isinstance(value, dict):
+        for key, part in value.items():
+            yield f"key {short_repr(key, 60)}", key
+            yield f"[{short_repr(key, 60)}]", part
+    elif isinstance(value, (list, tuple)):
+        for index, part in enumerate(value):
+            yield f"[{index}]", part
+    elif isinstance(value, (set, frozenset)):
+        for part in value:
+            yield " element", part
+    else:
+        owner = type(value).__qualname__
+        for name, part in getattr(value, "__dict__", {}).items():
+            yield f" attribute '{name}' of {owner}", part

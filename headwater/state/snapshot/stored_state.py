@@ -1,0 +1,87 @@
+"""Keyed state of one operator without the operator: loaded from its sections, looked through, changed, written anew.
+
+For tools. States are known by what was persisted about them, not by a descriptor: so an aggregating state shows its
+accumulators, and a state with TTL also what has expired and was not cleaned up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from headwater.common.errors import StateError
+from headwater.state.heap.backend import HeapKeyedStateBackend
+from headwater.state.heap.list import HeapListState
+from headwater.state.heap.map import HeapMapState
+from headwater.state.heap.panes import HeapElementPanes, HeapFoldedPanes
+from headwater.state.heap.store import ABSENT, HeapStore
+from headwater.state.snapshot.section import KEYED, Section
+
+
+class StoredKeyedState(HeapKeyedStateBackend):
+    """State of the key groups that were loaded. Has no epochs: what is changed is part of `sections_of` at once."""
+
+    def kind_of(self, name: str) -> str:
+        """'value', 'list', 'map', 'reducing', 'aggregating', 'folded panes' or 'element panes'."""
+        return self._known(name).layout.kind
+
+    def has_ttl(self, name: str) -> bool:
+        return self._known(name).layout.ttl
+
+    def is_namespaced(self, name: str) -> bool:
+        return self._known(name).layout.namespaced
+
+    def entries(self, name: str) -> Iterator[tuple[Any, Any, Any]]:
+        """(key, namespace, value) of all that is stored; the namespace of a state that has none is None."""
+        registered = self._known(name)
+        for stored in list(registered.store.keys_stored()):
+            key, namespace = stored if registered.layout.namespaced else (stored, None)
+            yield key, namespace, self.committed_value(name, key, namespace)
+
+    def put(self, name: str, key: Any, namespace: Any, value: Any) -> None:
+        """Store `value` in the form in which `entries` gives it; None removes the entry.
+
+        Where the state has a TTL, what is replaced keeps its date; what is new gets one when the job first sees it in
+        event time, and none in processing time.
+        """
+        registered = self._known(name)
+        layout, store = registered.layout, registered.store
+        if namespace is not None and not layout.namespaced:
+            raise StateError(
+                f"state '{name}' of operator '{self.uid}' has no namespaces, but one is given: {namespace!r}"
+            )
+        self.current_key, self.current_namespace = key, namespace
+        stored = store.committed((key, namespace) if layout.namespaced else key)
+        store.clear()
+        if value is not None:
+            _insert(store, (key, namespace) if layout.namespaced else key, _dated(store, stored, value, layout.ttl))
+
+    def sections_of(self, name: str) -> Iterator[Section]:
+        """The whole of one state."""
+        return (section for section in self.full_sections() if section.kind == KEYED and section.name == name)
+
+
+def _dated(store: HeapStore, before: Any, value: Any, ttl: bool) -> Any:
+    """`value` as the store holds it: with the dates of what was there before, if the state has a TTL."""
+    if not ttl:
+        return value
+    if isinstance(store, HeapListState):
+        dates = [] if before is ABSENT else [date for _, date in before]
+        return [(element, dates[index] if index < len(dates) else None) for index, element in enumerate(value)]
+    if isinstance(store, HeapMapState):
+        old = {} if before is ABSENT else before
+        return {key: (each, old[key][1] if key in old else None) for key, each in dict(value).items()}
+    return (value, None if before is ABSENT else before[1])
+
+
+def _insert(store: HeapStore, stored_key: Any, value: Any) -> None:
+    if isinstance(store, HeapFoldedPanes):
+        store.load_entries(([stored_key[0]], [stored_key[1]], [value], [], []))
+    elif isinstance(store, HeapElementPanes):
+        store.load_entries(([stored_key[0]], [stored_key[1]], [0], [list(value)], [], []))
+    elif isinstance(store, HeapListState):
+        store.update(list(value))
+    elif isinstance(store, HeapMapState):
+        store.put_all(dict(value))
+    else:
+        store.update(value)  # type: ignore[attr-defined]
