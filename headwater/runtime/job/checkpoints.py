@@ -129,7 +129,11 @@ class Checkpoints:
             cut.arrived[place] = elapsed_ms
 
     def add_full(self, place: Place, full: SnapshotRef) -> None:
-        """A full snapshot takes the place of all that is not newer; from the next manifest on."""
+        """A full snapshot takes the place of all that is not newer; from the next manifest on.
+
+        It is of a checkpoint that is durable or in flight: a slot discards one of a checkpoint that was given up before
+        it acknowledges anything again.
+        """
         self._fulls[place] = full
 
     def advance(self, *, wait: bool) -> dict[str, list[bytes]] | None:
@@ -172,12 +176,11 @@ class Checkpoints:
         cut = self.in_flight
         if cut is None:
             return
-        if cut.future is not None:
-            self.advance(wait=True)
+        if cut.future is None:
+            self._give_up(cut)
+            self.schedule.abandoned()
             return
-        self.in_flight = None
-        self.savepoints = [*cut.savepoints, *self.savepoints]
-        self.schedule.abandoned()
+        self.advance(wait=True)
 
     def close(self) -> None:
         """Let what is under way end, and tell those who wait for what will not come."""
@@ -204,15 +207,19 @@ class Checkpoints:
             callback(cut.manifest)
 
     def _fail(self, cut: Cut, reason: str) -> dict[str, list[bytes]]:
-        self.in_flight = None
-        # What was made of its state has no checkpoint to go on from: the next deltas go on from the one before.
-        self._fulls = {place: ref for place, ref in self._fulls.items() if ref.epoch < cut.draft.epoch}
-        self.savepoints = [*cut.savepoints, *self.savepoints]
+        self._give_up(cut)
         self.history.append(_stats(cut, "failed", reason))
         log.warning("checkpoint of epoch %d failed: %s", cut.draft.epoch, reason)
         if not self.schedule.failed(_now_ms()):
             raise CheckpointFailuresError(f"checkpoint of epoch {cut.draft.epoch} failed: {reason}", cut)
         return cut.draft.committables
+
+    def _give_up(self, cut: Cut) -> None:
+        """The cut comes to be no checkpoint."""
+        self.in_flight = None
+        # Full snapshots of its state have no checkpoint to go on from: the next deltas go on from the one before.
+        self._fulls = {place: ref for place, ref in self._fulls.items() if ref.epoch < cut.draft.epoch}
+        self.savepoints = [*cut.savepoints, *self.savepoints]
 
     def _chains_with(self, parts: Mapping[Place, SnapshotPart]) -> dict[Place, list[SnapshotRef]]:
         chains = {place: list(chain) for place, chain in self.chains.items()}

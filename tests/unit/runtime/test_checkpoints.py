@@ -292,6 +292,66 @@ def test_a_full_snapshot_of_a_checkpoint_that_failed_is_not_used() -> None:
     assert [each.name for each in checkpoints.chains[place]] == ["full-3", "delta-4"]
 
 
+def test_a_full_snapshot_of_a_checkpoint_that_was_abandoned_is_not_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A slot is lost while a checkpoint waits for its part, and another one has handed in a full snapshot of it."""
+    gate = threading.Event()
+    write, fulls, fired = slot_module.write_snapshot, list[str](), list[int]()
+
+    def slow_in_partition_0(path: Any, header: Any, sections: Any) -> Any:
+        assert (header["partition"], header["epoch"], header["kind"]) != (0, 3, "delta") or gate.wait(10)
+        return write(path, header, sections)
+
+    class FullSnapshot:
+        def __init__(self, name: str, ref: SnapshotRef) -> None:
+            fulls.append(name)
+            self.names, self.ref = (name,), ref
+
+        @classmethod
+        def start(cls, name: str, write: Any) -> FullSnapshot:
+            return cls(name, write())
+
+        def done(self) -> bool:
+            return True
+
+        def result(self) -> SnapshotRef:
+            return self.ref
+
+    monkeypatch.setattr(slot_module, "write_snapshot", slow_in_partition_0)
+    monkeypatch.setattr(slot_module, "GRACE_SECONDS", 0.05)
+    monkeypatch.setattr(slot_module, "FullSnapshotChild", FullSnapshot)
+    job = SpanningJob(tmp_path, {1, 3})
+    job.start()
+
+    class Killed(BaseException):
+        pass
+
+    def before(header: EpochHeader) -> None:
+        due = header.attempt.epoch == 4 and header.base.in_flight is not None and not fulls
+        monkeypatch.setattr(slot_module, "full_snapshot_is_due", lambda chain: due)
+        if header.attempt.epoch == 5 and not fired:
+            fired.append(5)
+            gate.set()
+            job.engine.kill_slot(1, 0)
+            # Epochs have other lengths now: what was epoch 3 is not what comes to be epoch 3.
+            job.coordinator._sizer = EpochSizer(10_000, EPOCH_RECORDS // 2, EPOCH_RECORDS // 2)
+        elif header.attempt.epoch == 5:
+            raise Killed
+
+    job.engine.before = before
+    with pytest.raises(Killed):
+        job.run()
+    assert len(fulls) == 2 and fired and job.coordinator.progress.rewinds == 1
+    job.coordinator.checkpoints.close()
+    monkeypatch.setattr(slot_module, "full_snapshot_is_due", lambda chain: False)
+    latest = job.store.latest()
+    assert latest is not None and latest.epoch == 3
+    job.start()
+    job.run()
+    assert job.results() == expected()
+
+
 def test_a_full_snapshot_from_before_a_chain_that_began_anew_is_not_used() -> None:
     """A slot that repaired its restore writes all that it holds. The slot before it had handed out a full snapshot."""
     schedule = CheckpointSchedule(CheckpointSettings())
