@@ -6,6 +6,7 @@ go on meanwhile. At most one checkpoint is in flight; if it fails, the next one 
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import time
 from collections import deque
@@ -180,7 +181,9 @@ class Checkpoints:
             self._give_up(cut)
             self.schedule.abandoned()
             return
-        self.advance(wait=True)
+        # The job starts over now: that is all that too many failures could ask for.
+        with contextlib.suppress(CheckpointFailuresError):
+            self.advance(wait=True)
 
     def close(self) -> None:
         """Let what is under way end, and tell those who wait for what will not come."""

@@ -27,7 +27,7 @@ from headwater.runtime.job.coordinator import Coordinator, RescaleAsked
 from headwater.runtime.job.requests import RescaleRequest, SavepointRequest
 from headwater.runtime.job.start import operator_shapes, prepare_start
 from tests.unit.runtime.in_process_engine import InProcessEngine, plan_of
-from tests.unit.runtime.test_checkpoints import SpanningJob
+from tests.unit.runtime.test_checkpoints import SpanningJob, kill_in
 from tests.unit.runtime.test_coordinator import EPOCH_RECORDS, Job, expected, summing
 
 
@@ -232,4 +232,25 @@ def test_a_job_whose_last_epoch_is_lost_before_any_checkpoint_is_not_finished(tm
         patch.setattr(ManifestStore, "write", fails_once)
         job.run()
     assert job.coordinator.progress.rewinds == 1
+    assert job.results() == expected()
+
+
+def test_a_checkpoint_that_fails_while_the_job_goes_back_does_not_end_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = SpanningJob(tmp_path, {2}, tolerable_failures=0)
+    job.start()
+    job.coordinator.checkpoints._background = Lazy()
+    fired = kill_in(job, 4)
+    write, failed = ManifestStore.write, list[int]()
+
+    def fails_once(store: ManifestStore, manifest: Manifest) -> Any:
+        if not failed:
+            failed.append(manifest.epoch)
+            raise CheckpointError("no space left")
+        return write(store, manifest)
+
+    monkeypatch.setattr(ManifestStore, "write", fails_once)
+    job.run()
+    assert fired and failed == [2] and job.coordinator.progress.rewinds == 1
     assert job.results() == expected()
