@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import Any
@@ -12,10 +11,9 @@ from pyspark import RDD, TaskContext
 
 from headwater.common.types import Row
 from headwater.runtime.epoch.engine import EpochHeader
-from headwater.runtime.job.acks import SourceAck, SplitAck
 from headwater.runtime.slot.starter import SlotLaunch
 from headwater.runtime.spark.tasks import Routed, WorkerJob, stage_zero_task
-from headwater.runtime.stage.source_task import dump_operator_state, load_operator_state
+from headwater.runtime.stage.source_task import read_dataframe
 
 _SCHEMA = "target int, frame binary"
 _ARROW_SCHEMA = pa.schema([("target", pa.int32()), ("frame", pa.binary())])
@@ -52,28 +50,16 @@ def _read(
     job = WorkerJob.of(launch)
     runner, outbox = job.borrow_runner(0, partition, header.attempt.incarnation)
     outbox.clear()
-    state, watermarks = header.dataframe_state.get(source_id, (b"", {}))
-    states = runner.restore_split_operators(load_operator_state(state))
-    runner.begin_epoch(
-        header.attempt.epoch, f"{header.attempt.id}-df{source_id}-{partition}", header.now_ms, watermarks,
-        source_id=source_id, channel=f"df-{partition}",
-    )  # fmt: skip
-    output = runner.source_output(source_id)
-    count = 0
-    for batch in batches:
-        for start in range(0, batch.num_rows, header.batch_records):
-            part = batch.slice(start, header.batch_records)
-            output.emit(_rows(part), None)
-            count += part.num_rows
-            yield from task.route(outbox)
-            outbox.clear()
-    outcome = runner.finish_epoch(header.now_ms, ended=header.dataframe_bounded)
-    yield from task.route(outbox)
-    outbox.clear()
-    yield from task.to_driver(
-        SplitAck(source_id, f"df-{partition}", b"", count, False, dump_operator_state(states), outcome.watermarks)
+    rows = (
+        _rows(batch.slice(start, header.batch_records))
+        for batch in batches
+        for start in range(0, batch.num_rows, header.batch_records)
     )
-    yield from task.to_driver(SourceAck(partition, outcome, os.getpid()))
+    for message in read_dataframe(runner, header, source_id, partition, rows):
+        yield from task.route(outbox)
+        outbox.clear()
+        if message is not None:
+            yield from task.to_driver(message)
     job.give_back(0, partition, runner, outbox)
 
 

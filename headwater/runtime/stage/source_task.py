@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import pickle
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from headwater.common.connector import Split
 from headwater.common.errors import HeadwaterError, UserCodeError
@@ -16,6 +16,9 @@ from headwater.runtime.job.acks import SourceAck, SplitAck
 from headwater.runtime.slot.protocol import Attempt
 from headwater.runtime.stage.runner import EpochOutcome, StageRunner
 from headwater.state.operator_backend import OperatorStateBackend
+
+if TYPE_CHECKING:
+    from headwater.runtime.epoch.engine import EpochHeader
 
 
 @dataclass(frozen=True)
@@ -134,6 +137,27 @@ def _read_split(
         task.source_id, split.split_id, pickle.dumps(position, 5), count, finished, dump_operator_state(states),
         outcome.watermarks, counters,
     )  # fmt: skip
+
+
+def read_dataframe(
+    runner: StageRunner, header: EpochHeader, source_id: int, partition: int, batches: Iterable[list[Any]]
+) -> Iterator[SplitAck | SourceAck | None]:
+    """Push the rows of one partition of a DataFrame on. Yields None after each batch, as `run_source_task` does."""
+    state, watermarks = header.dataframe_state.get(source_id, (b"", {}))
+    states = runner.restore_split_operators(load_operator_state(state))
+    runner.begin_epoch(
+        header.attempt.epoch, f"{header.attempt.id}-df{source_id}-{partition}", header.now_ms, watermarks,
+        source_id=source_id, channel=f"df-{partition}",
+    )  # fmt: skip
+    output = runner.source_output(source_id)
+    count = 0
+    for rows in batches:
+        output.emit(rows, None)
+        count += len(rows)
+        yield None
+    outcome = runner.finish_epoch(header.now_ms, ended=header.dataframe_bounded)
+    yield SplitAck(source_id, f"df-{partition}", b"", count, False, dump_operator_state(states), outcome.watermarks)
+    yield SourceAck(partition, outcome, os.getpid())
 
 
 def load_operator_state(data: bytes) -> dict[str, OperatorStateBackend]:
