@@ -168,13 +168,12 @@ class Coordinator:
             }
             timers = [record.next_processing_timer_ms for record in manifest.partitions]
         self.next_timer_ms = min((timer for timer in timers if timer is not None), default=None)
-        for source in self.split_sources:
+        for source in self._sources():
+            source.reset()  # the manifest may not know it: then it was added since, and begins anew
             if source.spec.uid in manifest.sources:
                 source.restore(manifest.sources[source.spec.uid], self.now_ms)
-            source.next_epoch = manifest.epoch + 1
-        for dataframe in self.dataframes:
-            if dataframe.spec.uid in manifest.sources:
-                dataframe.restore(manifest.sources[dataframe.spec.uid])
+        for split_source in self.split_sources:
+            split_source.next_epoch = manifest.epoch + 1
         self.progress.went_to(manifest.epoch, manifest.counters)
         self.finished = manifest.finished
         self.spark = dict(manifest.spark)

@@ -186,6 +186,7 @@ class SplitSourceProgress:
         return record
 
     def restore(self, record: SourceRecord, now_ms: int) -> None:
+        """Stand where `record` says. Called after `reset`."""
         assert self._layout is not None
         self._finished = FinishedSplits.restore(self._layout, self.spec.uid, record.finished_splits)
         self._active = {
@@ -195,12 +196,11 @@ class SplitSourceProgress:
             for split_id, split in record.splits.items()
         }
         self._watermarks = dict(record.details)
-        self._ended = []
         # A bounded source has been discovered for good; a watched one looks again at once.
         self._discovered_ms = now_ms if self.source.discovery_interval_ms is None else None
 
     def reset(self) -> None:
-        """Start over (a run without checkpoints that lost its state)."""
+        """Be as new: the job goes back to where it had read nothing."""
         self.__init__(self.spec, self._layout)  # type: ignore[misc]
 
 
@@ -243,7 +243,8 @@ class DataFrameProgress:
         split = SplitRecord(b"", operator_state=self._operator_state, details=self._watermarks)
         return SourceRecord({"dataframe": split}, exhausted=self.exhausted)
 
-    def restore(self, record: SourceRecord) -> None:
+    def restore(self, record: SourceRecord, now_ms: int) -> None:
+        """Stand where `record` says. Called after `reset`."""
         self._read = record.exhausted
         split = record.splits["dataframe"]
         self._operator_state, self._watermarks = split.operator_state, dict(split.details)

@@ -18,7 +18,7 @@ from headwater.runtime.slot.slot import Slot, StateLostError
 from headwater.runtime.stage.chunk import decode_header, decode_records
 from headwater.runtime.stage.input import StageInput
 from headwater.runtime.stage.runner import RunnerIdentity, StageRunner
-from headwater.runtime.stage.source_task import SourceTask, run_source_task
+from headwater.runtime.stage.source_task import SourceTask, read_dataframe, run_source_task
 from headwater.testing import CollectingSink
 
 Build = Callable[[StreamExecutionEnvironment], DataStream]
@@ -33,6 +33,15 @@ def plan_of(build: Build, parallelism: int = 1, sink: CollectingSink | None = No
     build(env).sink_to(sink or CollectingSink())
     plan, _ = env._plan("test job")
     return plan
+
+
+class FakeDataFrame:
+    """Rows that Spark would read: all at once."""
+
+    isStreaming = False
+
+    def __init__(self, rows: list[Any]) -> None:
+        self.rows = rows
 
 
 class InProcessEngine:
@@ -61,6 +70,9 @@ class InProcessEngine:
         try:
             for task in tasks:
                 messages += self._read(header, task, frames)
+            for source_id, dataframe in dataframes.items():
+                runner = self._new_reader(0, frames)
+                messages += filter(None, read_dataframe(runner, header, source_id, 0, [dataframe.rows]))
             for stage in self.plan.stages[1:]:
                 for partition in range(stage.parallelism):
                     messages.append(self._run_stage(header, stage.index, partition, frames))
@@ -83,12 +95,16 @@ class InProcessEngine:
 
     def _read(self, header: EpochHeader, task: SourceTask, frames: Frames) -> list[Any]:
         source = next(source for source in self.plan.sources if source.id == task.source_id)
-        runner = StageRunner(self.plan, 0, RunnerIdentity("job", task.subtask), _into(frames))
-        runner.open()
+        runner = self._new_reader(task.subtask, frames)
         found = run_source_task(
             runner, task, source.source, source.name, header.attempt, header.now_ms, header.batch_records
         )
         return [message for message in found if message is not None]
+
+    def _new_reader(self, subtask: int, frames: Frames) -> StageRunner:
+        runner = StageRunner(self.plan, 0, RunnerIdentity("job", subtask), _into(frames))
+        runner.open()
+        return runner
 
     def _run_stage(self, header: EpochHeader, stage: int, partition: int, frames: Frames) -> StageAck:
         place = (stage, partition)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import Executor, Future
 from pathlib import Path
@@ -16,6 +17,7 @@ from headwater.checkpoint.store import ManifestStore
 from headwater.common import Configuration
 from headwater.common.connector import Committer
 from headwater.common.errors import CheckpointError, FencedError
+from headwater.datastream import DataStream, StreamExecutionEnvironment
 from headwater.runtime.background import THREADS, Background
 from headwater.runtime.epoch.checkpoint_schedule import CheckpointSchedule, CheckpointSettings
 from headwater.runtime.epoch.engine import EpochHeader
@@ -26,17 +28,23 @@ from headwater.runtime.job.committers import SinkCommitters
 from headwater.runtime.job.coordinator import Coordinator, RescaleAsked
 from headwater.runtime.job.requests import RescaleRequest, SavepointRequest
 from headwater.runtime.job.start import operator_shapes, prepare_start
-from tests.unit.runtime.in_process_engine import InProcessEngine, plan_of
+from tests.unit.runtime.in_process_engine import Build, FakeDataFrame, InProcessEngine, plan_of
 from tests.unit.runtime.test_checkpoints import SpanningJob, kill_in
-from tests.unit.runtime.test_coordinator import EPOCH_RECORDS, Job, expected, summing
+from tests.unit.runtime.test_coordinator import EPOCH_RECORDS, NUMBERS, Job, Sum, expected, summing
 
 
 class RescaledJob(Job):
-    """A job whose every start may have another parallelism."""
+    """A job whose every start may have another parallelism, or another program."""
 
-    def begin(self, parallelism: int, manifest: Manifest | None, background: Background = THREADS) -> None:
+    def begin(
+        self,
+        parallelism: int,
+        manifest: Manifest | None,
+        background: Background = THREADS,
+        build: Build = summing,
+    ) -> None:
         assert self.layout is not None
-        plan = plan_of(summing, parallelism, self.sink)
+        plan = plan_of(build, parallelism, self.sink)
         self.engine = InProcessEngine(plan, self.layout)
         self.coordinator = Coordinator(
             plan, "job", self.engine, self.store, FixedDelay(attempts=3, delay_ms=0),
@@ -254,3 +262,55 @@ def test_a_checkpoint_that_fails_while_the_job_goes_back_does_not_end_it(
     job.run()
     assert fired and failed == [2] and job.coordinator.progress.rewinds == 1
     assert job.results() == expected()
+
+
+LATE = [1_000_000 + number for number in range(60)]
+
+
+def numbers(env: StreamExecutionEnvironment) -> DataStream:
+    return env.from_collection(NUMBERS).uid("numbers")
+
+
+def one_source(env: StreamExecutionEnvironment) -> DataStream:
+    return numbers(env).key_by(lambda n: n % 3).process(Sum()).uid("sum")
+
+
+def one_source_more(env: StreamExecutionEnvironment) -> DataStream:
+    """As `one_source`, and the sums of other numbers by themselves."""
+    return with_late(numbers(env), env.from_collection(LATE))
+
+
+def one_dataframe_more(env: StreamExecutionEnvironment) -> DataStream:
+    return with_late(numbers(env), env.from_dataframe(FakeDataFrame(LATE)))
+
+
+def with_late(first: DataStream, late: DataStream) -> DataStream:
+    keyed = first.union(late.uid("late")).key_by(lambda n: n % 3 if n < LATE[0] else "late")
+    return keyed.process(Sum()).uid("sum")
+
+
+def expected_of_both() -> Counter[Any]:
+    return expected() + Counter({("late", sum(LATE[: n + 1])): 1 for n in range(len(LATE))})
+
+
+@pytest.mark.parametrize("changed", [one_source_more, one_dataframe_more])
+def test_a_source_that_the_checkpoint_does_not_know_is_read_from_its_beginning_again(
+    tmp_path: Path, changed: Build
+) -> None:
+    job = RescaledJob(tmp_path)
+    job.begin(2, None, build=one_source)
+
+    def stop(header: EpochHeader) -> None:
+        if header.attempt.epoch == 3:
+            raise Stop
+
+    job.engine.before = stop
+    with pytest.raises(Stop):
+        job.run()
+    job.begin(2, job.store.latest(), build=changed)
+    job.coordinator.checkpoints.schedule.due = lambda now_ms: False  # type: ignore[method-assign]
+    fired = kill_in(job, 5)
+    job.run()
+    assert fired and job.coordinator.progress.rewinds == 1
+    assert job.results() == expected_of_both()
+    assert job.coordinator.progress.counters["records_in"] == len(NUMBERS) + len(LATE)
