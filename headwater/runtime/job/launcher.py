@@ -14,6 +14,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import cloudpickle
+import msgspec
 
 from headwater.checkpoint.savepoint.claimed import ClaimedSavepoint
 from headwater.checkpoint.start.decision import AlreadyFinished, Resume
@@ -297,7 +298,9 @@ class _Job:
                 log.warning("state of %s is left behind, as was allowed", ", ".join(decision.dropped))
             log.info("job '%s' resumes after epoch %d", self._plan.name, decision.manifest.epoch)
             restores = start.restores(self._plan)
-            coordinator.resume(decision.manifest, decision.incarnation, decision.recommit, restores)
+            # Whoever begins with the state of a finished job has more to read, or ends again by himself.
+            manifest = msgspec.structs.replace(decision.manifest, finished=False)
+            coordinator.resume(manifest, decision.incarnation, decision.recommit, restores)
             if decision.dispose_savepoint:
                 assert start.savepoint is not None
                 coordinator.checkpoints.on_durable.append(ClaimedSavepoint(start.savepoint.directory))

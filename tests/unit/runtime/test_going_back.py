@@ -26,6 +26,7 @@ from headwater.runtime.epoch.sizing import EpochSizer
 from headwater.runtime.job.checkpoints import Checkpoints
 from headwater.runtime.job.committers import SinkCommitters
 from headwater.runtime.job.coordinator import Coordinator, RescaleAsked
+from headwater.runtime.job.launcher import _Job
 from headwater.runtime.job.requests import RescaleRequest, SavepointRequest
 from headwater.runtime.job.start import operator_shapes, prepare_start
 from tests.unit.runtime.in_process_engine import Build, FakeDataFrame, InProcessEngine, plan_of
@@ -314,3 +315,26 @@ def test_a_source_that_the_checkpoint_does_not_know_is_read_from_its_beginning_a
     assert fired and job.coordinator.progress.rewinds == 1
     assert job.results() == expected_of_both()
     assert job.coordinator.progress.counters["records_in"] == len(NUMBERS) + len(LATE)
+
+
+def test_a_job_that_begins_with_the_state_of_a_finished_one_reads_its_sources(tmp_path: Path) -> None:
+    first = RescaledJob(tmp_path / "first")
+    first.begin(2, None, build=one_source)
+    first.run()
+    manifest = first.store.latest()
+    assert first.layout is not None and manifest is not None and manifest.finished
+    write_savepoint(first.layout, manifest, tmp_path / "savepoint")
+    job = RescaledJob(tmp_path / "second")
+    plan = plan_of(one_source_more, 2, job.sink)
+    assert job.layout is not None
+    settings = {
+        "execution.checkpointing.dir": str(job.layout.root),
+        "execution.state-recovery.path": str(tmp_path / "savepoint"),
+    }
+    launched = _Job(plan, Configuration.from_dict(settings), None)
+    launched.prepare()
+    job.begin(2, None, build=one_source_more)
+    launched._resume(job.coordinator)
+    job.run()
+    launched._start.release()
+    assert job.results() == expected_of_both() - expected()
