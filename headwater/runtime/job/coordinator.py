@@ -33,6 +33,7 @@ from headwater.runtime.job.acks import SourceAck, SplitAck, StageAck
 from headwater.runtime.job.checkpoints import CheckpointFailuresError, Checkpoints, Cut, Place
 from headwater.runtime.job.committers import SinkCommitters
 from headwater.runtime.job.fingerprint import parallelisms, plan_fingerprint, stateful_operators
+from headwater.runtime.job.processing_clock import ProcessingClock
 from headwater.runtime.job.progress import JobProgress
 from headwater.runtime.job.requests import Request, RescaleRequest, SavepointRequest
 from headwater.runtime.job.source_progress import DataFrameProgress, SplitSourceProgress, group_by_source
@@ -123,6 +124,7 @@ class Coordinator:
         self.epoch = -1
         """The last completed epoch."""
         self.now_ms = 0
+        self.clock = ProcessingClock()
         self.next_timer_ms: int | None = None
         self.finished = False
         self.spark: dict[str, Any] = {}
@@ -158,6 +160,7 @@ class Coordinator:
     def _stand_at(self, manifest: Manifest) -> None:
         """Everything but the slots is as it was when `manifest` was cut."""
         self.epoch, self.now_ms = manifest.epoch, max(self.now_ms, manifest.now_ms)
+        self.clock.not_before(self.now_ms)
         self._uncommitted = {}
         if self._restores:
             self._watermarks = {place: dict(restore.watermarks) for place, restore in self._restores.items()}
@@ -181,8 +184,8 @@ class Coordinator:
     # --- the epoch
 
     def stamp(self) -> int:
-        """The next epoch's processing time: the clock's, but never before the last epoch's."""
-        return max(self.now_ms + 1 if self.epoch >= 0 else 0, int(time.time() * 1000))
+        """The next epoch's processing time: the clock's, and later than the last epoch's."""
+        return max(self.now_ms + 1, int(self.clock.now_ms()))
 
     def _sources(self) -> Iterator[SplitSourceProgress | DataFrameProgress]:
         yield from self.split_sources
