@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any
 
 from headwater.common import Configuration
+from headwater.graph.plan import JobPlan
 from headwater.runtime.epoch.checkpoint_schedule import CheckpointSchedule, CheckpointSettings
 from headwater.runtime.epoch.engine import Engine
 from headwater.runtime.epoch.restart_policy import FixedDelay
 from headwater.runtime.epoch.sizing import EpochSizer
 from headwater.runtime.job.coordinator import Coordinator
 from headwater.runtime.job.launcher import _Job
+from headwater.runtime.job.processing_clock import ProcessingClock
 from headwater.runtime.job.progress import JobProgress
 from headwater.runtime.job.requests import RescaleRequest, SavepointRequest
 from tests.chaos.simulator.engine import SimulatedEngine, SlotHost
@@ -21,8 +24,9 @@ from tests.chaos.simulator.scheduler import Killed, SimulatedBackground
 if TYPE_CHECKING:
     from tests.chaos.simulator.world import World
 
-EPOCH_RECORDS = 8
 RETAINED = 2
+BOOTED_MS = 900_000
+"""When the machines started: monotonic clocks count from there."""
 
 
 class VirtualSchedule(CheckpointSchedule):
@@ -48,13 +52,30 @@ class VirtualSchedule(CheckpointSchedule):
         return super().failed(self._virtual_ms())
 
 
+class RandomSizer(EpochSizer):
+    """Epochs of any size: an epoch that is run again after the job went back has another input."""
+
+    def __init__(self, drawn: random.Random, most: int) -> None:
+        super().__init__(10_000, 1, most)
+        self._drawn = drawn
+        self._most = most
+
+    def next_budget(self) -> int:
+        return self._drawn.randint(1, self._most)
+
+
 class SimulatedCoordinator(Coordinator):
-    """The coordinator, with the clock of the simulated world."""
+    """The coordinator, with the clocks of the simulated world."""
 
     driver: Driver
+    first_stamp: tuple[int, int] | None = None
+    """The monotonic clock and the stamp, in milliseconds."""
 
     def stamp(self) -> int:
-        return max(self.now_ms + 1 if self.epoch >= 0 else 0, self.driver.now_ms())
+        now_ms = super().stamp()
+        self.first_stamp = self.first_stamp or (self.driver.monotonic_ms(), now_ms)
+        self.driver.world.oracles.stamped(self, now_ms)
+        return now_ms
 
     def wait_cancelled(self, seconds: float) -> bool:
         self.driver.world.clock_ms += int(seconds * 1000)
@@ -65,16 +86,20 @@ class SimulatedCoordinator(Coordinator):
 class Driver:
     """A driver process. What it does is done by the actor that runs `live`."""
 
-    def __init__(self, world: World, number: int, directory: str, savepoint: str | None, parallelism: int) -> None:
+    def __init__(
+        self, world: World, number: int, directory: str, savepoint: str | None, parallelism: int, *, grown: bool
+    ) -> None:
         self.world = world
         self.number = number
         self.directory = directory
         self.savepoint = savepoint
         self.parallelism = parallelism
+        self.grown = grown
+        """Its program has a source that the first one had not."""
         self.group = f"driver-{number}"
         self.process = f"{self.group}/driver"
         self.skew_ms = world.random.randint(-40, 40)
-        """Clocks of machines differ."""
+        """Clocks of machines differ, and people set them."""
         self.engine: SimulatedEngine | None = None
         self.coordinator: SimulatedCoordinator | None = None
         self.stop_requests: list[SavepointRequest] = []
@@ -89,8 +114,14 @@ class Driver:
         self.all_hosts: dict[str, SlotHost] = {}
         """All slots that it ever started, by name."""
 
-    def now_ms(self) -> int:
-        return max(0, self.world.clock_ms + self.skew_ms)
+    def wall_ms(self) -> int:
+        return self.world.clock_ms + self.skew_ms
+
+    def monotonic_ms(self) -> int:
+        return self.world.clock_ms - BOOTED_MS
+
+    def plan(self, parallelism: int) -> JobPlan:
+        return self.world.plan(parallelism, grown=self.grown)
 
     def live(self) -> None:
         """From the start of the process to its end."""
@@ -136,19 +167,25 @@ class Driver:
         store = self.coordinator._store if self.coordinator is not None else None
         return store._claim.record.number if store is not None and store._claim is not None else None
 
+    def has_full_in_flight(self) -> bool:
+        """Whether there is a full snapshot of the state of a checkpoint that is not complete."""
+        assert self.coordinator is not None
+        checkpoints = self.coordinator.checkpoints
+        cut = checkpoints.in_flight
+        return cut is not None and any(ref.epoch == cut.draft.epoch for ref in checkpoints._fulls.values())
+
     def ask_to_rescale(self, parallelism: int) -> None:
         assert self.coordinator is not None
         self.parallelism = parallelism
-        self.coordinator.ask(RescaleRequest(parallelism, self.world.plan(parallelism)))
+        self.coordinator.ask(RescaleRequest(parallelism, self.plan(parallelism)))
 
 
 class SimulatedJob(_Job):
     """The launcher's job, as far as it is not about Spark, processes and threads."""
 
     def __init__(self, driver: Driver) -> None:
-        world = driver.world
         self._driver = driver
-        super().__init__(world.plan(driver.parallelism), _configuration(driver), world.plan)
+        super().__init__(driver.plan(driver.parallelism), _configuration(driver), driver.plan)
 
     def run(self) -> None:
         self._run_plans(None)
@@ -163,14 +200,15 @@ class SimulatedJob(_Job):
             engine,
             start.store,
             FixedDelay(attempts=5, delay_ms=0),
-            EpochSizer(10_000, EPOCH_RECORDS, EPOCH_RECORDS),
+            RandomSizer(driver.world.random, driver.world.most_epoch_records),
             RETAINED,
             settings,
             progress,
             SimulatedBackground(driver.world.scheduler, driver.process, driver.world.patience),
         )
         coordinator.driver = driver
-        coordinator.checkpoints.schedule = VirtualSchedule(settings, driver.now_ms)
+        coordinator.clock = ProcessingClock(driver.wall_ms, driver.monotonic_ms)
+        coordinator.checkpoints.schedule = VirtualSchedule(settings, driver.monotonic_ms)
         return coordinator, engine
 
     def _end_slots(self) -> None:

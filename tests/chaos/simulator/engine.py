@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import pickle
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from headwater.checkpoint.paths import CheckpointLayout
@@ -23,7 +23,7 @@ from headwater.runtime.stage.chunk import decode_header, decode_records
 from headwater.runtime.stage.edges import Emit
 from headwater.runtime.stage.input import StageInput, Step
 from headwater.runtime.stage.runner import RunnerIdentity, StageRunner
-from headwater.runtime.stage.source_task import SourceTask, run_source_task
+from headwater.runtime.stage.source_task import SourceTask, read_dataframe, run_source_task
 from tests.chaos.simulator import faults
 from tests.chaos.simulator.scheduler import SimulatedBackground
 
@@ -120,6 +120,8 @@ class SlotHost:
         if call.cut:
             raise ConnectionLostError("the relay is gone")
         ack = slot.finish(begin, restored, lambda: reached("processed", call))
+        if begin.cut:
+            self.engine.driver.world.oracles.cut(begin.attempt.id, self.place, slot)
         reached("snapshot-written", call)
         if not call.cut:
             # As it arrives at the driver: nothing is shared with the slot.
@@ -161,8 +163,17 @@ class SimulatedEngine:
         frames: Frames = {}
         try:
             world.reached(faults.ATTEMPT_STARTED, self.driver)
+            if header.base.in_flight is not None:
+                world.reached(faults.CUT_IN_FLIGHT, self.driver)
+                if self.driver.has_full_in_flight():
+                    world.reached(faults.FULL_IN_FLIGHT, self.driver)
+                if header.restores:
+                    world.reached(faults.FIRST_IN_FLIGHT, self.driver)
             for task in tasks:
                 messages += self._read(header, task, frames)
+                world.reached(faults.SOURCE_READ, self.driver)
+            for source_id, dataframe in dataframes.items():
+                messages += self._read_dataframe(header, source_id, dataframe, frames)
                 world.reached(faults.SOURCE_READ, self.driver)
             for stage in self.plan.stages[1:]:
                 messages += self._run_stage(header, stage.index, stage.parallelism, frames)
@@ -185,17 +196,25 @@ class SimulatedEngine:
 
     def _read(self, header: EpochHeader, task: SourceTask, frames: Frames) -> list[Any]:
         source = next(source for source in self.plan.sources if source.id == task.source_id)
-        # A worker keeps its runner from epoch to epoch, but only after success.
-        runner, outbox = self._readers.pop(task.subtask, None) or self._new_reader(task.subtask)
-        outbox.clear()
-        found = list(
-            run_source_task(
+
+        def read(runner: StageRunner) -> Iterator[Any]:
+            return run_source_task(
                 runner, task, source.source, source.name, header.attempt, header.now_ms, header.batch_records
             )
-        )
+
+        return self._in_worker(task.subtask, read, frames)
+
+    def _read_dataframe(self, header: EpochHeader, source_id: int, dataframe: Any, frames: Frames) -> list[Any]:
+        return self._in_worker(0, lambda runner: read_dataframe(runner, header, source_id, 0, [dataframe.rows]), frames)
+
+    def _in_worker(self, subtask: int, read: Callable[[StageRunner], Iterator[Any]], frames: Frames) -> list[Any]:
+        # A worker keeps its runner from epoch to epoch, but only after success.
+        runner, outbox = self._readers.pop(subtask, None) or self._new_reader(subtask)
+        outbox.clear()
+        found = list(read(runner))
         for target, frame in outbox:
             frames.setdefault((decode_header(frame).stage, target), []).append(frame)
-        self._readers[task.subtask] = (runner, outbox)
+        self._readers[subtask] = (runner, outbox)
         return [pickle.loads(pickle.dumps(message)) for message in found if message is not None]
 
     def _new_reader(self, subtask: int) -> tuple[StageRunner, list[Routed]]:

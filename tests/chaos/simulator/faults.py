@@ -14,10 +14,17 @@ from dataclasses import dataclass
 ATTEMPT_STARTED = "attempt-started"
 SOURCE_READ = "source-read"
 EPOCH_ACKED = "epoch-acked"
+CUT_IN_FLIGHT = "cut-in-flight"
+"""An attempt begins beside a checkpoint that is not complete."""
+FULL_IN_FLIGHT = "full-in-flight"
+"""The same, and a partition has handed in a full snapshot of that checkpoint's state."""
+FIRST_IN_FLIGHT = "first-in-flight"
+"""The same, and the job began with the state of another: it has no checkpoint of its own yet."""
+BESIDE_CHECKPOINT = (CUT_IN_FLIGHT, FULL_IN_FLIGHT, FIRST_IN_FLIGHT)
 
 IN_SLOT = ("chunk-received", "mid-chunk", "processed", "snapshot-written", "acked")
 IN_COMPLETION = ("manifest-written", "sink-committed")
-NAMED_STEPS = (ATTEMPT_STARTED, SOURCE_READ, *IN_SLOT, EPOCH_ACKED, *IN_COMPLETION)
+NAMED_STEPS = (ATTEMPT_STARTED, SOURCE_READ, *IN_SLOT, EPOCH_ACKED, *BESIDE_CHECKPOINT, *IN_COMPLETION)
 
 WRITES = ("write:snapshots", "write_once:manifests", "write_once:claims", "write:COMMITTED")
 LOOKS = ("list:claims", "list:manifests", "list:snapshots", "read:claims", "read:manifests", "size:claims")
@@ -28,6 +35,7 @@ STORE = (*WRITES, *LOOKS, *READS, *DELETIONS)
 
 KINDS: Mapping[str, tuple[str, ...]] = {
     "slot-crash": (ATTEMPT_STARTED, *IN_SLOT, *IN_COMPLETION, "write:snapshots"),
+    "slot-crash-beside-checkpoint": BESIDE_CHECKPOINT,
     "slot-zombie": ("mid-chunk", "processed", "snapshot-written"),
     "worker-crash": (SOURCE_READ, "chunk-received", "mid-chunk", "processed"),
     "lost-ack": ("snapshot-written", "acked", EPOCH_ACKED),
@@ -43,8 +51,16 @@ KINDS: Mapping[str, tuple[str, ...]] = {
     "rescale": (ATTEMPT_STARTED,),
     "stop-and-restore": (ATTEMPT_STARTED,),
     "restart-rescaled": (ATTEMPT_STARTED, *IN_COMPLETION),
+    "clock-back": (ATTEMPT_STARTED, EPOCH_ACKED),
+    "clock-ahead": (ATTEMPT_STARTED, EPOCH_ACKED),
 }
 """{kind: where it can happen}"""
+
+TOGETHER: Mapping[int, tuple[str, ...]] = {
+    3: ("slot-crash-beside-checkpoint",) * 3,
+    7: ("stop-and-restore", *("slot-crash-beside-checkpoint",) * 3),
+}
+"""{last digit of a seed: what it gets beside its own faults}: things that hardly ever come together by chance."""
 
 RESTARTS = frozenset({"driver-crash", "driver-zombie", "restart-rescaled"})
 MOST_FAULTS = 6
@@ -70,9 +86,12 @@ def draw_faults(seed: int, visits: Mapping[str, int], more: Sequence[str] = ()) 
     faults: list[Fault] = []
     for kind in (*kinds, *more):
         restarts = any(fault.kind in RESTARTS for fault in faults)
-        sites = [site for site in KINDS[kind] if visits.get(site) or (restarts and site in READS)]
+        # How often a checkpoint lasts longer than its epoch depends on the seed more than on the job.
+        always = (*BESIDE_CHECKPOINT, *READS) if restarts else BESIDE_CHECKPOINT
+        sites = [site for site in KINDS[kind] if visits.get(site) or site in always]
         site = drawn.choice(sites)
-        faults.append(Fault(kind, site, drawn.randint(1, max(visits.get(site, 0), 1))))
+        most = 1 if site in BESIDE_CHECKPOINT else max(visits.get(site, 0), 1)
+        faults.append(Fault(kind, site, drawn.randint(1, most)))
     return faults
 
 

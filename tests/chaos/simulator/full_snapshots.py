@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from headwater.checkpoint.snapshot.file import SnapshotRef
 
 if TYPE_CHECKING:
     from tests.chaos.simulator.world import World
-
-DELTAS = 3
-"""A full snapshot is due after so many: often, because histories are short."""
-
-
-def full_snapshot_is_due(chain: Sequence[SnapshotRef]) -> bool:
-    return sum(ref.kind == "delta" for ref in chain) >= DELTAS
 
 
 class SimulatedFullSnapshot:

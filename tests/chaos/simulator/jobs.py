@@ -31,10 +31,13 @@ from headwater.datastream.state import (
 from headwater.datastream.window import SlidingEventTimeWindows
 from headwater.graph.plan import JobPlan
 from tests.chaos.simulator.sink import SimulatedSink
+from tests.unit.runtime.in_process_engine import FakeDataFrame
 
 MAX_PARALLELISM = 12
 WAIT_MS = 60
 SLICE_MS = 80
+
+STRATEGY = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(lambda item, _: item[1])
 
 Record = tuple[str, int, int]
 """(key, time_ms, number); the number counts the records of the key."""
@@ -83,9 +86,7 @@ def records(seed: int, splits: int, keys: int, count: int) -> dict[str, list[Rec
 
 
 def stream(env: StreamExecutionEnvironment, splits: dict[str, list[Record]], name: str) -> DataStream:
-    strategy = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(lambda item, _: item[1])
-    source = env.from_source(ScriptedSplits(splits), strategy, name)
-    return source.uid(name)
+    return env.from_source(ScriptedSplits(splits), STRATEGY, name).uid(name)
 
 
 # --- the jobs
@@ -119,9 +120,13 @@ class CountAndWait(KeyedProcessFunction):
         self.waiting.update([item for item in waiting if item[0] > timestamp])
 
 
-def counts(env: StreamExecutionEnvironment) -> DataStream:
-    """Keyed count, timers of both kinds."""
-    return stream(env, records(1, 3, 3, 22), "events").key_by(lambda item: item[0]).process(CountAndWait()).uid("count")
+def counts(env: StreamExecutionEnvironment, *, grown: bool = False) -> DataStream:
+    """Keyed count, timers of both kinds. Grows by a DataFrame."""
+    events = stream(env, records(1, 3, 3, 22), "events")
+    if grown:
+        (rows,) = records(8, 1, 3, 22).values()
+        events = events.union(env.from_dataframe(FakeDataFrame(rows), STRATEGY, "late").uid("late"))
+    return events.key_by(lambda item: item[0]).process(CountAndWait()).uid("count")
 
 
 class SumAndTotal(ProcessWindowFunction):
@@ -194,9 +199,11 @@ class Numbered(KeyedProcessFunction):
         yield value[0], value[2], "as expected" if value[2] == expected else f"after {last}"
 
 
-def union(env: StreamExecutionEnvironment) -> DataStream:
-    """Two sources, and keys whose records must come in order."""
+def union(env: StreamExecutionEnvironment, *, grown: bool = False) -> DataStream:
+    """Two sources, and keys whose records must come in order. Grows by a third."""
     first, second = stream(env, records(4, 2, 2, 18), "first"), stream(env, records(5, 1, 3, 30), "second")
+    if grown:
+        second = second.union(stream(env, records(9, 2, 2, 18), "late"))
     return first.union(second).key_by(lambda item: item[0]).process(Numbered()).uid("numbered")
 
 
@@ -238,8 +245,9 @@ def broadcast(env: StreamExecutionEnvironment) -> DataStream:
     return keyed.connect(rules).process(Judge()).uid("judge")
 
 
-Build = Callable[[StreamExecutionEnvironment], DataStream]
-JOBS: dict[str, Build] = {job.__name__: job for job in (counts, windows, two_stages, union, broadcast)}
+GROWING = (counts, union)
+"""Jobs that can get another source when they are restored: their output does not depend on when that was."""
+JOBS: dict[str, Callable[..., DataStream]] = {job.__name__: job for job in (*GROWING, windows, two_stages, broadcast)}
 
 
 @dataclass(frozen=True)
@@ -251,10 +259,15 @@ class Shape:
     interval_epochs: int
     backend: str = "hashmap"
 
-    def plan(self, parallelism: int) -> JobPlan:
+    @property
+    def can_grow(self) -> bool:
+        return JOBS[self.job] in GROWING
+
+    def plan(self, parallelism: int, *, grown: bool = False) -> JobPlan:
         settings = {"pipeline.max-parallelism": MAX_PARALLELISM, "state.backend.type": self.backend}
         env = StreamExecutionEnvironment.get_execution_environment(Configuration.from_dict(settings))
         env.set_parallelism(parallelism)
-        JOBS[self.job](env).sink_to(SimulatedSink()).uid("sink")
+        job = JOBS[self.job]
+        (job(env, grown=True) if grown else job(env)).sink_to(SimulatedSink()).uid("sink")
         plan, _ = env._plan(self.job)
         return plan

@@ -21,9 +21,11 @@ from tests.chaos.simulator.jobs import MAX_PARALLELISM
 from tests.chaos.simulator.strikes import InjectedError
 
 if TYPE_CHECKING:
-    from tests.chaos.simulator.driver import Driver
+    from headwater.runtime.slot.slot import Slot
+    from tests.chaos.simulator.driver import Driver, SimulatedCoordinator
     from tests.chaos.simulator.world import World
 
+Place = tuple[int, int]
 State = dict[tuple[str, str, str], Any]
 """{(uid, kind, state): content}, comparable"""
 
@@ -40,6 +42,8 @@ class Oracles:
         self.state: State | None = None
         world.outside.on_commit = self._on_commit
         self._judged: set[int] = set()
+        self._held: dict[str, dict[Place, list[Section]]] = {}
+        """{token of a cut: {: what the slot held}}, until its manifest is written"""
 
     def problem(self, text: str) -> None:
         self.problems.append(text)
@@ -62,6 +66,36 @@ class Oracles:
             for epoch in store.epochs():
                 manifest = store.load(epoch)
                 yield {pickle.loads(item) for items in manifest.committables.values() for item in items}
+
+    def cut(self, token: str, place: Place, slot: Slot) -> None:
+        """A slot has run the last epoch of a checkpoint: note what it holds."""
+        if self._world.shape.backend == "hashmap":  # others write down what waits, if they are asked
+            self._held.setdefault(token, {})[place] = list(_held(slot))
+
+    def manifest_written(self, driver: Driver, epoch: int) -> None:
+        """A checkpoint is what the slots held when it was cut, whatever it is made of."""
+        assert driver.coordinator is not None
+        cut = driver.coordinator.checkpoints.in_flight
+        held = self._held.pop(cut.token, None) if cut is not None else None
+        if held is None:
+            return
+        storage = self._world.storage(driver.directory)
+        with self._world.looking():
+            stored = state_of(_savepoint(storage, ManifestStore(CheckpointLayout(storage)).load(epoch)))
+        found = state_in((place, section) for place in sorted(held) for section in held[place])
+        if stored != found:
+            self.problem(f"the checkpoint of epoch {epoch} is not what the slots held: {difference(stored, found)}")
+
+    def stamped(self, coordinator: SimulatedCoordinator, now_ms: int) -> None:
+        """Law 2: processing time never goes back; and it passes, whatever is done to the wall clock."""
+        manifest = coordinator.checkpoints.durable
+        if now_ms <= coordinator.now_ms or (manifest is not None and now_ms <= manifest.now_ms):
+            self.problem(f"processing time went back to {now_ms}")
+        assert coordinator.first_stamp is not None
+        read_at_ms, first_ms = coordinator.first_stamp
+        passed_ms = coordinator.driver.monotonic_ms() - read_at_ms
+        if now_ms - first_ms < passed_ms - 1:
+            self.problem(f"processing time stands still: {now_ms - first_ms} ms went by in {passed_ms} ms")
 
     def driver_ended(self, driver: Driver) -> None:
         """A driver may end with what the store did to it. Anything else is an error of the engine."""

@@ -7,7 +7,7 @@ import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from tests.chaos.simulator.faults import Fault, draw_faults
+from tests.chaos.simulator.faults import TOGETHER, Fault, draw_faults
 from tests.chaos.simulator.jobs import JOBS, Shape
 from tests.chaos.simulator.oracles import Expected
 from tests.chaos.simulator.world import World
@@ -48,9 +48,9 @@ def shape_of(seed: int) -> Shape:
 
 
 @functools.cache
-def expected_of(shape: Shape) -> Expected:
-    """The run in which nothing goes wrong."""
-    world = World(0, shape, [])
+def expected_of(shape: Shape, *, grown: bool = False) -> Expected:
+    """The run in which nothing goes wrong. `grown`: with all sources from the beginning."""
+    world = World(0, shape, [], grown=grown)
     world.run()
     if world.oracles.problems or world.oracles.state is None:
         raise AssertionError(f"{shape} fails without faults: {world.oracles.problems}")
@@ -59,18 +59,17 @@ def expected_of(shape: Shape) -> Expected:
 
 def faults_of(seed: int, more: Sequence[str] = ()) -> list[Fault]:
     """What a seed lets go wrong, and one fault of each kind in `more`."""
-    return draw_faults(seed, expected_of(shape_of(seed)).visits, more)
+    return draw_faults(seed, expected_of(shape_of(seed)).visits, (*TOGETHER.get(seed % 10, ()), *more))
 
 
 def run_seed(seed: int, faults: Sequence[Fault] | None = None, trace: Callable[[str], None] | None = None) -> Result:
     """Run one history. With `faults` these happen instead of those that the seed draws."""
     shape = shape_of(seed)
-    expected = expected_of(shape)
     planned = list(faults_of(seed) if faults is None else faults)
     world = World(seed, shape, planned)
     world.trace = trace
     world.run()
-    world.oracles.compare(expected)
+    world.oracles.compare(expected_of(shape, grown=world.grown))
     return Result(
         seed,
         shape,

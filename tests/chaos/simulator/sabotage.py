@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
@@ -9,10 +10,12 @@ from dataclasses import dataclass
 from typing import Any
 from unittest import mock
 
+from headwater.checkpoint.manifest import Manifest
 from headwater.checkpoint.start.claims import DriverClaim
 from headwater.runtime.job.checkpoints import Checkpoints
 from headwater.runtime.job.committers import SinkCommitters
 from headwater.runtime.job.coordinator import Coordinator
+from headwater.runtime.job.processing_clock import ProcessingClock
 from headwater.runtime.slot.fence import AttemptFence
 from headwater.runtime.slot.protocol import Attempt, BeginEpoch
 from headwater.runtime.slot.slot import Slot
@@ -103,6 +106,48 @@ def delete_without_looking() -> Patch:
     return mock.patch.object(Coordinator, "_check_claim", lambda self: None)
 
 
+def keep_full_snapshots_of_an_abandoned_checkpoint() -> Patch:
+    """A full snapshot of a cut that was dropped when the job went back becomes the base of later checkpoints."""
+    settle = Checkpoints.settle
+
+    def keeping(self: Checkpoints) -> None:
+        fulls, dropped = dict(self._fulls), self.in_flight is not None and self.in_flight.future is None
+        settle(self)
+        if dropped:
+            self._fulls = fulls
+
+    return mock.patch.object(Checkpoints, "settle", keeping)
+
+
+def keep_the_progress_of_new_sources() -> Patch:
+    """A job that goes back leaves sources where they are that the checkpoint does not know."""
+    stand_at = Coordinator._stand_at
+
+    def keeping(self: Coordinator, manifest: Manifest) -> None:
+        with contextlib.ExitStack() as patches:
+            for source in self._sources():
+                if source.spec.uid not in manifest.sources:
+                    patches.enter_context(mock.patch.object(source, "reset", lambda: None))
+            stand_at(self, manifest)
+
+    return mock.patch.object(Coordinator, "_stand_at", keeping)
+
+
+def wait_for_the_wall_clock() -> Patch:
+    """When the clock goes back, time stands still until it has caught up."""
+
+    def standing(self: ProcessingClock) -> float:
+        self._now_ms = max(self._now_ms, self._wall_ms())
+        return self._now_ms
+
+    return mock.patch.object(ProcessingClock, "now_ms", standing)
+
+
+def follow_the_wall_clock() -> Patch:
+    """Each driver stamps epochs with what its clock shows."""
+    return mock.patch.object(Coordinator, "stamp", lambda self: int(self.clock._wall_ms()))
+
+
 @dataclass(frozen=True)
 class Sabotage:
     """How the engine is broken, and what an oracle says about it."""
@@ -123,6 +168,10 @@ SABOTAGES = (
     Sabotage(ignore_the_fence, "is damaged", ("duplicate-attempt",) * 8),
     Sabotage(commit_backwards, "order: "),
     Sabotage(forget_output_of_a_failed_checkpoint, "output: lost"),
-    Sabotage(load_the_old_shape_again, "state: "),
+    Sabotage(load_the_old_shape_again, "output: lost", ("stop-and-restore", "slot-crash-beside-checkpoint")),
     Sabotage(delete_without_looking, "was deleted before its commit", ("driver-zombie",) * 3),
+    Sabotage(keep_full_snapshots_of_an_abandoned_checkpoint, "is not what the slots held"),
+    Sabotage(keep_the_progress_of_new_sources, "output: lost"),
+    Sabotage(wait_for_the_wall_clock, "processing time stands still"),
+    Sabotage(follow_the_wall_clock, "processing time went back"),
 )

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 _T = TypeVar("_T")
 
+DAY_MS = 86_400_000
+
 
 class InjectedError(OSError):
     """What a disk says."""
@@ -31,7 +33,7 @@ def at_step(world: World, fault: Fault, driver: Driver, host: SlotHost | None, c
             crash_driver(world, driver)
         case "driver-zombie":
             freeze_driver(world, driver)
-        case "slot-crash":
+        case "slot-crash" | "slot-crash-beside-checkpoint":
             _crash_slot(world, host or _any_host(world, driver))
         case "slot-zombie":
             assert host is not None and call is not None
@@ -42,6 +44,10 @@ def at_step(world: World, fault: Fault, driver: Driver, host: SlotHost | None, c
             call.lose()
         case "duplicate-attempt":
             _deliver_again(world, host or _any_host(world, driver))
+        case "clock-back":
+            driver.skew_ms -= world.random.choice((50, 5_000, DAY_MS))
+        case "clock-ahead":
+            driver.skew_ms += world.random.choice((50, 5_000, DAY_MS))
         case "savepoint":
             driver.ask_for_savepoint(stop=False)
         case "stop-and-restore":

@@ -9,13 +9,14 @@ import contextlib
 import logging
 import random
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from types import SimpleNamespace
 from typing import Any, ClassVar, TypeVar
 from unittest import mock
 
 from headwater.checkpoint import paths
 from headwater.checkpoint.restore import damaged as restore_repair
+from headwater.checkpoint.snapshot.file import SnapshotRef
 from headwater.checkpoint.storage.base import StorageSpec, is_remote, open_storage
 from headwater.graph.plan import JobPlan
 from headwater.runtime import fault as engine_faults
@@ -25,7 +26,7 @@ from tests.chaos.simulator import strikes
 from tests.chaos.simulator.driver import Driver
 from tests.chaos.simulator.engine import Call, SlotHost
 from tests.chaos.simulator.faults import Fault, FaultPlan
-from tests.chaos.simulator.full_snapshots import SimulatedFullSnapshot, full_snapshot_is_due
+from tests.chaos.simulator.full_snapshots import SimulatedFullSnapshot
 from tests.chaos.simulator.jobs import Shape
 from tests.chaos.simulator.oracles import Oracles
 from tests.chaos.simulator.scheduler import Scheduler, StuckError
@@ -44,17 +45,22 @@ class World:
     EPOCH_MS: ClassVar[int] = 25
     """How much time passes from one attempt to the next, more or less."""
 
-    def __init__(self, seed: int, shape: Shape, faults: list[Fault]) -> None:
+    def __init__(self, seed: int, shape: Shape, faults: list[Fault], *, grown: bool = False) -> None:
         self.shape = shape
         self.random = random.Random(f"world-{seed}")
         self.scheduler = Scheduler(seed, self.random.choice((0.0, 0.5, 0.8, 0.95)))
         self.faults = FaultPlan(faults)
         self.clock_ms = 1_000_000
         self.tolerable_failures = self.random.choice((0, 1, 3))
-        self.checkpoint_timeout_ms = self.random.choice((100, 600_000))
         self.claim_mode = self.random.choice(("CLAIM", "NO_CLAIM"))
-        self._quickness = self.random.choice((0.0, 0.5, 0.95))
+        self._quickness = self.random.choice((0.0, 0.0, 0.5, 0.95))
         """How often work beside an epoch is done within its grace."""
+        self._slow_partition = self.random.choice((0, 0, 1)) if self._quickness == 0 else None
+        """Every other delta of this partition, and every other full snapshot, takes epochs to be written."""
+        self._deltas_per_full = self.random.choice((1, 3)) if self._slow_partition is None else 1
+        """A full snapshot is due after so many: often, because histories are short."""
+        self.checkpoint_timeout_ms = self.random.choice((100, 600_000)) if self._slow_partition is None else 600_000
+        self.most_epoch_records = 16 if self._slow_partition is None else 8
         self.storages: dict[str, SimulatedStorage] = {}
         self.store_is_down_for = 0
         self.outside = new_outside()
@@ -65,8 +71,10 @@ class World:
         self.digest = 0
         """Of all that happened: two histories with the same one are the same."""
         self.trace: Callable[[str], None] | None = None
-        self._plans: dict[int, JobPlan] = {}
+        self._plans: dict[tuple[int, bool], JobPlan] = {}
         self._looking = False
+        self._grown = grown
+        """Whether the first program has all sources."""
 
     # --- the history
 
@@ -93,7 +101,7 @@ class World:
         """Start the job again when its driver has gone, or seems to have."""
         newest = self.drivers[-1] if self.drivers else None
         if newest is None:
-            self._start(DIRECTORY, None)
+            self._start(DIRECTORY, None, grown=self._grown)
         elif newest.killed or newest.replaced or newest.ended:
             if newest.ended:
                 self.oracles.driver_ended(newest)
@@ -102,16 +110,17 @@ class World:
             if len(self.drivers) == MOST_STARTS:
                 raise StuckError(f"{MOST_STARTS} starts were not enough")
             if newest.stopped_at is not None:
-                self._start(f"{DIRECTORY}-{len(self.drivers)}", newest.stopped_at)
+                grown = newest.grown or (self.shape.can_grow and self.random.random() < 0.7)
+                self._start(f"{DIRECTORY}-{len(self.drivers)}", newest.stopped_at, grown=grown)
             else:
-                self._start(newest.directory, newest.savepoint)
+                self._start(newest.directory, newest.savepoint, grown=newest.grown)
 
-    def _start(self, directory: str, savepoint: str | None) -> None:
+    def _start(self, directory: str, savepoint: str | None, *, grown: bool) -> None:
         if savepoint is not None and self.drivers[-1].stopped_at == savepoint:
             self.next_parallelism = self.random.choice((1, 2, 3))
         elif self.drivers:
             self.next_parallelism = self.next_parallelism if self.random.random() < 0.9 else self.random.randint(1, 4)
-        driver = Driver(self, len(self.drivers) + 1, directory, savepoint, self.next_parallelism)
+        driver = Driver(self, len(self.drivers) + 1, directory, savepoint, self.next_parallelism, grown=grown)
         self.drivers.append(driver)
         self.scheduler.spawn(driver.process, driver.process, driver.live)
 
@@ -128,10 +137,18 @@ class World:
                 driver.killed = True
                 self.scheduler.kill(driver.group)
 
-    def plan(self, parallelism: int) -> JobPlan:
-        if parallelism not in self._plans:
-            self._plans[parallelism] = self.shape.plan(parallelism)
-        return self._plans[parallelism]
+    def plan(self, parallelism: int, *, grown: bool) -> JobPlan:
+        if (parallelism, grown) not in self._plans:
+            self._plans[parallelism, grown] = self.shape.plan(parallelism, grown=grown)
+        return self._plans[parallelism, grown]
+
+    @property
+    def grown(self) -> bool:
+        """Whether the job got a source more in the course of this history."""
+        return any(driver.grown for driver in self.drivers)
+
+    def full_snapshot_is_due(self, chain: Sequence[SnapshotRef]) -> bool:
+        return sum(ref.kind == "delta" for ref in chain) >= self._deltas_per_full
 
     def next_savepoint(self) -> str:
         return f"sim://savepoint-{len(self.savepoints)}"
@@ -163,7 +180,14 @@ class World:
         fault = self._visit(f"{operation}:{name.partition('/')[0]}")
         if fault is not None:
             return strikes.at_store(self, fault, self._owner(), perform, tear)
+        if operation == "write" and self._slow_partition is not None and self.random.random() < 0.5:
+            self._dawdle(name)
         return perform()
+
+    def _dawdle(self, name: str) -> None:
+        """A snapshot takes epochs to be written, so that checkpoints are in flight, and full snapshots beside them."""
+        if name.endswith(".full") or (name.endswith(".delta") and f"-p{self._slow_partition}-" in name):
+            self.scheduler.pause(self.random.randint(50, 200))
 
     def _visit(self, site: str) -> Fault | None:
         fault = self.faults.visit(site)
@@ -182,7 +206,10 @@ class World:
         return driver, None if part == "driver" else driver.all_hosts[part]
 
     def _reached_in_engine(self, step: str, epoch: int, victims: Any) -> None:
-        self.reached(step, self._owner()[0])
+        driver = self._owner()[0]
+        if step == "manifest-written":
+            self.oracles.manifest_written(driver, epoch)
+        self.reached(step, driver)
 
     @contextlib.contextmanager
     def looking(self) -> Iterator[None]:
@@ -216,7 +243,7 @@ class World:
             # No file may ever have to be repaired here: whoever finds one damaged must say so.
             mock.patch.object(restore_repair, "retained_manifests", lambda layout: []),
             mock.patch.object(slot_module, "gc", no_collector),
-            mock.patch.object(slot_module, "full_snapshot_is_due", full_snapshot_is_due),
+            mock.patch.object(slot_module, "full_snapshot_is_due", self.full_snapshot_is_due),
             mock.patch.object(slot_module, "FullSnapshotChild", SimulatedFullSnapshot.in_world(self)),
         ):
             try:
