@@ -1,21 +1,23 @@
-"""Which values may be shared between the live state and the undo log, and how the others are copied.
+"""Which values may be shared, and how the others are copied.
 
-A value that cannot change in place is shared. Any other is copied at its first touch in an epoch: the user gets the
-copy, and the untouched original stays behind as the committed value.
+The law: what a function emits or stores is what it was at that moment. A value that cannot change in place is shared
+between functions, state and records under way. Any other is copied where it changes hands.
 """
 
 from __future__ import annotations
 
 import copy
+import copyreg
 import dataclasses
 import datetime
 import pickle
 import re
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from decimal import Decimal
 from enum import Enum
 from fractions import Fraction
+from itertools import chain
 from types import BuiltinFunctionType, FunctionType
 from typing import Any
 
@@ -52,6 +54,34 @@ _MUTABLE: set[type] = {list, dict, set, bytearray, Row}
 """Exact classes whose instances do change; a memo, too."""
 
 
+def captured(value: Any) -> Any:
+    """`value` as it is now, whatever is done to it later. Costs next to nothing for plain values and tuples of them."""
+    if value.__class__ is tuple:
+        for part in value:
+            if part.__class__ not in ATOMIC:
+                return protective_copy(value)
+        return value
+    return value if value.__class__ in ATOMIC else protective_copy(value)
+
+
+def all_captured(values: list[Any]) -> list[Any]:
+    """`captured` for each of `values`: the same list if none of them can change."""
+    return values if are_plain(values) else list(map(captured, values))
+
+
+def are_plain(values: list[Any]) -> bool:
+    """True if all of `values` are atoms or tuples of atoms. False says only that one must look closer."""
+    kinds = set(map(type, values))
+    if tuple in kinds:
+        if len(kinds) > 1:
+            values = [value for value in values if value.__class__ is tuple]
+            kinds.remove(tuple)
+            if not kinds <= ATOMIC:
+                return False
+        return ATOMIC.issuperset(map(type, chain.from_iterable(values)))
+    return kinds <= ATOMIC
+
+
 def is_immutable(value: Any) -> bool:
     """True only if nothing reachable from `value` can change in place."""
     cls = value.__class__
@@ -66,6 +96,11 @@ def is_immutable(value: Any) -> bool:
                 return False
         return True
     return _is_immutable_instance(value, cls)
+
+
+def are_immutable(values: Iterable[Any]) -> bool:
+    """Whether `is_immutable` holds for all of `values`."""
+    return ATOMIC.issuperset(map(type, values)) or all(map(is_immutable, values))
 
 
 def _is_immutable_instance(value: Any, cls: type) -> bool:
@@ -88,42 +123,77 @@ def _is_numpy_scalar(cls: type) -> bool:
 
 
 def protective_copy(value: Any) -> Any:
-    """A copy that shares nothing mutable with `value`; `value` itself if it is immutable.
+    """A copy that shares nothing mutable with `value`; `value` itself if it is immutable, or cannot be copied.
 
     Shared parts and cycles inside the value stay as they are: one level of plain containers is copied directly, what is
     nested deeper goes through pickle (three to five times faster than `copy.deepcopy`, which is for the rest).
+    What cannot be copied (a lock, a connection) is not refused here: who persists it or sends it on says so best.
     """
     if is_immutable(value):
         return value
-    copier = _SHALLOW.get(value.__class__)
-    if copier is not None and (flat := copier(value)) is not None:
+    copier = _SHALLOW.get(value.__class__, _copy_instance)
+    if (flat := copier(value)) is not None:
         return flat
     try:
         return pickle.loads(pickle.dumps(value, 5))
     except Exception:
+        pass
+    try:
         return copy.deepcopy(value)
-
-
-def _all_immutable(values: Any) -> bool:
-    return ATOMIC.issuperset(map(type, values)) or all(map(is_immutable, values))
+    except Exception:
+        return value
 
 
 def _copy_sequence(value: Any) -> Any:
-    return value.copy() if _all_immutable(value) else None
+    return value.copy() if are_immutable(value) else None
 
 
 def _copy_dict(value: dict[Any, Any]) -> Any:
-    return value.copy() if _all_immutable(value.values()) else None
+    return value.copy() if are_immutable(value.values()) else None
 
 
 def _copy_row(value: Row) -> Row | None:
-    if not _all_immutable(value):
+    if not are_immutable(value):
         return None
     copied = Row(*value)
     if (names := value.get_field_names()) is not None:
         copied.set_field_names(names)
     copied.set_row_kind(value.get_row_kind())
     return copied
+
+
+def _copy_instance(value: Any) -> Any:
+    """A copy of an object that consists of immutable attributes; None if it has others, or is not that simple."""
+    cls = value.__class__
+    if cls not in _SIMPLE:
+        if not _is_simple(cls):
+            return None
+        _SIMPLE.add(cls)
+    attributes = value.__dict__
+    if not are_immutable(attributes.values()):
+        return None
+    copied = object.__new__(cls)
+    copied.__dict__.update(attributes)
+    return copied
+
+
+def _is_simple(cls: type) -> bool:
+    if (cls.__basicsize__, cls.__itemsize__, cls.__dictoffset__) != _SHAPE or cls in copyreg.dispatch_table:
+        return False
+    return all(getattr(cls, name, None) is getattr(object, name, None) for name in _WAYS_TO_COPY)
+
+
+class _Simple:
+    """As simple as a class can be."""
+
+
+_SIMPLE: set[type] = set()
+"""Classes whose instances are their `__dict__` and nothing else: no slots, no way of their own to be copied. A memo."""
+_SHAPE = (_Simple.__basicsize__, _Simple.__itemsize__, _Simple.__dictoffset__)
+_WAYS_TO_COPY = (
+    "__reduce_ex__", "__reduce__", "__getstate__", "__setstate__", "__getnewargs__", "__getnewargs_ex__", "__copy__",
+    "__deepcopy__",
+)  # fmt: skip
 
 
 _SHALLOW: dict[type, Callable[[Any], Any]] = {

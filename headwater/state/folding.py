@@ -2,9 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Protocol
 
-from headwater.state.api import AggregatingState, ReducingState, ValueState
+from headwater.state.api import AggregatingState, ReducingState
+from headwater.state.copying import captured
+
+
+class FoldedValues(Protocol):
+    """What a backend's value state, with or without a TTL, has beside PyFlink's methods."""
+
+    def value(self) -> Any: ...
+
+    def update(self, value: Any, given_away: bool = False) -> None:
+        """`given_away`: nobody else holds any part of `value` that can change, so that it need not be copied."""
+
+    def clear(self) -> None: ...
+
+    def live(self) -> Any:
+        """The value itself: a function may change it in place, if what it returns is then stored with `update`."""
 
 
 class FoldingReducingState(ReducingState[Any]):
@@ -12,7 +27,7 @@ class FoldingReducingState(ReducingState[Any]):
 
     __slots__ = ("_reduce", "_values")
 
-    def __init__(self, values: ValueState[Any], reduce_function: Any) -> None:
+    def __init__(self, values: FoldedValues, reduce_function: Any) -> None:
         self._values = values
         self._reduce = getattr(reduce_function, "reduce", reduce_function)
 
@@ -20,9 +35,8 @@ class FoldingReducingState(ReducingState[Any]):
         return self._values.value()
 
     def add(self, value: Any) -> None:
-        # `value()` counts as a touch, so a function that changes its first argument in place is safe.
-        current = self._values.value()
-        self._values.update(value if current is None else self._reduce(current, value))
+        current = self._values.live()
+        self._values.update(value if current is None else self._reduce(current, captured(value)))
 
     def clear(self) -> None:
         self._values.clear()
@@ -33,7 +47,7 @@ class FoldingAggregatingState(AggregatingState[Any, Any]):
 
     __slots__ = ("_function", "_values")
 
-    def __init__(self, values: ValueState[Any], agg_function: Any) -> None:
+    def __init__(self, values: FoldedValues, agg_function: Any) -> None:
         self._values = values
         self._function = agg_function
 
@@ -42,10 +56,10 @@ class FoldingAggregatingState(AggregatingState[Any, Any]):
         return None if accumulator is None else self._function.get_result(accumulator)
 
     def add(self, value: Any) -> None:
-        accumulator = self._values.value()
+        accumulator = self._values.live()
         if accumulator is None:
             accumulator = self._function.create_accumulator()
-        self._values.update(self._function.add(value, accumulator))
+        self._values.update(self._function.add(captured(value), accumulator))
 
     def clear(self) -> None:
         self._values.clear()
@@ -58,5 +72,5 @@ class FoldingAggregatingState(AggregatingState[Any, Any]):
 
     def merge_accumulator(self, accumulator: Any) -> None:
         """Merge `accumulator`, which is given away, into what is stored."""
-        current = self._values.value()
+        current = self._values.live()
         self._values.update(accumulator if current is None else self._function.merge(current, accumulator))

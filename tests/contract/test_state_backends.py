@@ -276,50 +276,87 @@ MUTABLE_VALUES: list[tuple[Any, Callable[[Any], None]]] = [
 
 
 @pytest.mark.parametrize(("stored", "change"), MUTABLE_VALUES, ids=lambda value: repr(value)[:20])
-def test_a_change_in_place_is_a_change(make_backend: MakeBackend, stored: Any, change: Callable[[Any], None]) -> None:
-    """Without update(): it is in the delta, invisible until committed, and taken back by a roll-back."""
+def test_only_storing_changes_state(make_backend: MakeBackend, stored: Any, change: Callable[[Any], None]) -> None:
+    """Neither what was given to state, nor what was read from it, is the state: changing them changes nothing."""
     backend = make_backend(range(MAX_PARALLELISM))
     backend.current_key = "k"
     value, elements, entries = backend.get_state(VALUE), backend.get_state(LIST), backend.get_state(MAP)
-    value.update(copy.deepcopy(stored))
-    elements.add(copy.deepcopy(stored))
-    entries.put("m", copy.deepcopy(stored))
+    chosen: Any = backend.get_state(ReducingStateDescriptor("chosen", lambda one, other: other))
+    given = [copy.deepcopy(stored) for _ in range(8)]
+    value.update(given[0])
+    elements.add(given[1])
+    elements.add_all([given[2]])
+    entries.put("m", given[3])
+    entries.put_all({"n": given[4]})
+    chosen.add(given[5])
+    chosen.add(given[6])
+    backend.current_key = "other"
+    elements.update([given[7], given[7]])
+    backend.current_key = "k"
+
+    def seen() -> list[Any]:
+        backend.current_key = "other"
+        found = elements.get()
+        backend.current_key = "k"
+        found += [
+            value.value(),
+            chosen.get(),
+            *elements.get(),
+            *elements,
+            *entries.values(),
+            *dict(entries.items()).values(),
+        ]
+        return [*found, entries.get("m"), entries["n"]]
+
+    def committed() -> list[Any]:
+        maps, lists = backend.committed_value("map", "k"), backend.committed_value("list", "k")
+        return [backend.committed_value("value", "k"), backend.committed_value("chosen", "k"), *lists, *maps.values()]
+
+    for one in given:
+        change(one)
+    for one in seen():
+        change(one)
+    assert seen() == [stored] * len(seen())
     chain = backend.delta_sections()
     backend.commit_epoch(cut=True)
     backend.checkpoint_completed()
-    changed = copy.deepcopy(stored)
-    change(changed)
-
-    def change_all() -> None:
-        change(value.value())
-        elements.add("appended first")
-        change(elements.get()[0])
-        change(entries.get("m"))
-        assert value.value() == elements.get()[0] == entries.get("m") == changed
-
-    def committed() -> list[Any]:
-        found = [backend.committed_value(name, "k") for name in ("value", "list", "map")]
-        return [found[0], found[1][0], found[2]["m"]]
-
-    change_all()
-    assert committed() == [stored] * 3
+    for one in seen() + given:
+        change(one)
+    assert committed() == [stored] * 6
+    assert seen() == [stored] * len(seen())
+    assert backend.delta_sections() == []  # reading is no change
     backend.rollback_epoch()
-    assert value.value() == stored and elements.get() == [stored] and dict(entries.items()) == {"m": stored}
-    backend.rollback_epoch()
-
-    change_all()
-    chain += backend.delta_sections()
-    backend.commit_epoch(cut=True)
-    backend.checkpoint_completed()
-    assert committed() == [changed] * 3
+    assert seen() == [stored] * len(seen())
     other = restore(make_backend, chain)
     other.current_key = "k"
     for state in (other.get_state(LIST).get()[0], other.get_state(MAP).get("m"), other.get_state(VALUE).value()):
         change(state)
-    other.rollback_epoch()
-    assert other.committed_value("value", "k") == changed
-    assert other.committed_value("list", "k") == [changed, "appended first"]
-    assert other.committed_value("map", "k") == {"m": changed}
+    assert other.get_state(VALUE).value() == other.get_state(LIST).get()[0] == other.get_state(MAP).get("m") == stored
+
+
+def test_what_a_function_folds_in_place_is_rolled_back(make_backend: MakeBackend) -> None:
+    backend = make_backend(range(MAX_PARALLELISM))
+    backend.current_key = "k"
+
+    def extended(one: list[int], other: list[int]) -> list[int]:
+        one.extend(other)
+        return one
+
+    state: Any = backend.get_state(ReducingStateDescriptor("all", extended))
+    added = [1]
+    state.add(added)
+    added.append(9)
+    backend.commit_epoch(cut=True)
+    backend.checkpoint_completed()
+    state.add([2])
+    state.get().append(9)
+    assert state.get() == [1, 2] and backend.committed_value("all", "k") == [1]
+    backend.rollback_epoch()
+    assert state.get() == [1]
+    state.add([3])
+    assert len(backend.delta_sections()) == 1
+    backend.commit_epoch(cut=True)
+    assert backend.committed_value("all", "k") == [1, 3]
 
 
 def test_reading_what_cannot_change_is_no_change(backend: KeyedStateBackend) -> None:
@@ -573,6 +610,14 @@ VALUES = st.one_of(SCALARS, st.lists(st.integers(0, 2), max_size=2), st.dictiona
 MAP_KEYS = st.sampled_from(["x", (1, 2)])
 
 
+def changed_in_place(value: Any) -> None:
+    """Change a value that was given to state, or read from it: no state may notice."""
+    if isinstance(value, list):
+        value.append("changed")
+    elif isinstance(value, dict):
+        value["changed"] = True
+
+
 class BackendMachine(RuleBasedStateMachine):
     """A backend against {state name: {key: value}}, with epochs that commit, roll back, crash and restore."""
 
@@ -601,7 +646,9 @@ class BackendMachine(RuleBasedStateMachine):
     @rule(key=KEYS, value=st.none() | VALUES)
     def update_value(self, key: Any, value: Any) -> None:
         self.backend.current_key = key
-        self.value.update(copy.deepcopy(value))
+        given = copy.deepcopy(value)
+        self.value.update(given)
+        changed_in_place(given)
         if value is None:
             self.model["value"].pop(key, None)
         else:
@@ -612,16 +659,14 @@ class BackendMachine(RuleBasedStateMachine):
         self.backend.current_key = key
         value = self.value.value()
         assert value == self.model["value"].get(key)
-        for target in (value, self.model["value"].get(key)):
-            if isinstance(target, list):
-                target.append("changed")
-            elif isinstance(target, dict):
-                target["changed"] = True
+        changed_in_place(value)
 
     @rule(key=KEYS, value=VALUES)
     def add_to_list(self, key: Any, value: Any) -> None:
         self.backend.current_key = key
-        self.list.add(copy.deepcopy(value))
+        given = copy.deepcopy(value)
+        self.list.add(given)
+        changed_in_place(given)
         self.model["list"].setdefault(key, []).append(value)
 
     @rule(key=KEYS, values=st.lists(VALUES, max_size=3))
@@ -636,18 +681,16 @@ class BackendMachine(RuleBasedStateMachine):
     def change_list_elements_in_place(self, key: Any) -> None:
         self.backend.current_key = key
         elements = self.list.get()
-        known = self.model["list"].get(key, [])
-        assert elements == known
-        for target in (elements, known):
-            for element in target:
-                if isinstance(element, list):
-                    element.append("changed")
-                    break
+        assert elements == self.model["list"].get(key, [])
+        for element in elements:
+            changed_in_place(element)
 
     @rule(key=KEYS, map_key=MAP_KEYS, value=VALUES)
     def put(self, key: Any, map_key: Any, value: Any) -> None:
         self.backend.current_key = key
-        self.map.put(map_key, copy.deepcopy(value))
+        given = copy.deepcopy(value)
+        self.map.put(map_key, given)
+        changed_in_place(given)
         self.model["map"].setdefault(key, {})[map_key] = value
 
     @rule(key=KEYS, map_key=MAP_KEYS)
@@ -663,9 +706,7 @@ class BackendMachine(RuleBasedStateMachine):
     def change_map_value_in_place(self, key: Any, map_key: Any, through_items: bool) -> None:
         self.backend.current_key = key
         value = dict(self.map.items()).get(map_key) if through_items else self.map.get(map_key)
-        for target in (value, self.model["map"].get(key, {}).get(map_key)):
-            if isinstance(target, list):
-                target.append("changed")
+        changed_in_place(value)
 
     @rule(key=KEYS, number=st.integers(0, 5))
     def fold(self, key: Any, number: int) -> None:

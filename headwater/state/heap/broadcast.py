@@ -16,32 +16,31 @@ class HeapBroadcastState(HeapMapState, BroadcastState[Any, Any]):
 
 
 class ReadOnlyHeapBroadcastState(ReadOnlyBroadcastState[Any, Any]):
-    """What the side that is not broadcast sees. Values are handed out as they are stored: they must not be changed."""
+    """What the side that is not broadcast sees."""
 
-    __slots__ = ("_name", "_peek")
+    __slots__ = ("_name", "_state")
 
     def __init__(self, name: str, state: HeapBroadcastState) -> None:
         self._name = name
-        self._peek = state.peek
+        self._state = state
 
     def get(self, key: Any) -> Any:
-        # Not HeapMapState.get: it copies a mutable value at its first touch per epoch, and that copy is persisted.
-        return self._peek().get(key)
+        return self._state.get(key)
 
     def contains(self, key: Any) -> bool:
-        return key in self._peek()
+        return self._state.contains(key)
 
     def items(self) -> list[tuple[Any, Any]]:
-        return list(self._peek().items())
+        return self._state.items()
 
     def keys(self) -> list[Any]:
-        return list(self._peek())
+        return self._state.keys()
 
     def values(self) -> list[Any]:
-        return list(self._peek().values())
+        return self._state.values()
 
     def is_empty(self) -> bool:
-        return not self._peek()
+        return self._state.is_empty()
 
     def put(self, key: Any, value: Any) -> NoReturn:
         raise self._refusal("put")

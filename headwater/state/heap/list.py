@@ -8,8 +8,8 @@ from typing import Any
 from headwater.common.errors import StateError
 from headwater.state.api import ListState
 from headwater.state.change_log import Combine, Join
-from headwater.state.copying import ATOMIC, is_immutable, protective_copy
-from headwater.state.heap.store import ABSENT, UNCHANGED, HeapStore, Keep, KeyScope
+from headwater.state.copying import ATOMIC, are_immutable, protective_copy
+from headwater.state.heap.store import ABSENT, UNCHANGED, HeapStore, Keep
 
 
 class HeapListState(HeapStore, ListState[Any]):
@@ -19,27 +19,19 @@ class HeapListState(HeapStore, ListState[Any]):
     or ABSENT.
     """
 
-    __slots__ = ("_has_mutable_elements",)
-
-    def __init__(self, scope: KeyScope) -> None:
-        super().__init__(scope)
-        self._has_mutable_elements = False
-        """True once an element was seen that may change in place; then `get` counts as a change."""
+    __slots__ = ()
 
     def get(self) -> list[Any]:
-        key = self._scope.current_key
-        elements = self.table.get(key)
+        elements = self.table.get(self._scope.current_key)
         if elements is None:
             return []
-        if self._has_mutable_elements:
-            elements = self._touch(key, elements)
-        return list(elements)
+        return protective_copy(elements) if self.holds_mutable else elements[:]  # type: ignore[no-any-return]
 
     def add(self, value: Any) -> None:
         key = self._scope.current_key
         elements = self.table.get(key)
-        if value.__class__ not in ATOMIC and not is_immutable(value):
-            self._has_mutable_elements = True
+        if value.__class__ not in ATOMIC:
+            value = self.owned(value)
         if elements is not None:
             if key not in self.undo:
                 self.undo[key] = len(elements)
@@ -54,10 +46,9 @@ class HeapListState(HeapStore, ListState[Any]):
             self.add(value)
 
     def update(self, values: Iterable[Any]) -> None:
-        elements = list(values)
+        elements = list(map(self.owned, values))
         key = self._scope.current_key
         self._keep_whole(key)
-        self._note_mutable(elements)
         if elements:
             self.table[key] = elements
         else:
@@ -78,25 +69,6 @@ class HeapListState(HeapStore, ListState[Any]):
             self.undo[key] = self.table.get(key, ABSENT)
         elif before.__class__ is int:
             self.undo[key] = self.table[key][:before]
-
-    def _touch(self, key: Any, elements: list[Any]) -> list[Any]:
-        """The caller will see elements that it can change in place: the list goes on with copies of the old ones."""
-        before = self.undo.get(key, UNCHANGED)
-        if before.__class__ is int:
-            old, added = elements[:before], elements[before:]
-        elif before is UNCHANGED:
-            old, added = elements, []
-        else:
-            return elements
-        if is_immutable(tuple(old)):
-            return elements
-        self.undo[key] = old
-        self.table[key] = elements = protective_copy(old) + added
-        return elements
-
-    def _note_mutable(self, elements: list[Any]) -> None:
-        if not self._has_mutable_elements and not is_immutable(tuple(elements)):
-            self._has_mutable_elements = True
 
     def rollback(self) -> None:
         table = self.table
@@ -166,7 +138,7 @@ class HeapListState(HeapStore, ListState[Any]):
     def load_entries(self, entries: tuple[Any, ...]) -> None:
         keys, bases, added, deleted = entries
         for key, base, elements in zip(keys, bases, added, strict=True):
-            self._note_mutable(elements)
+            self.holds_mutable = self.holds_mutable or not are_immutable(elements)
             if base == 0:
                 self.table[key] = elements
                 continue

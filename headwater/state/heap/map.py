@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import chain
 from typing import Any, NamedTuple
 
 from headwater.state.api import MapState
 from headwater.state.change_log import Combine, Join
-from headwater.state.copying import ATOMIC, is_immutable, protective_copy
+from headwater.state.copying import ATOMIC, are_immutable, captured, protective_copy
 from headwater.state.heap.store import ABSENT, UNCHANGED, HeapStore, Keep
 
 _EMPTY: dict[Any, Any] = {}
@@ -25,13 +26,14 @@ class HeapMapState(HeapStore, MapState[Any, Any]):
     __slots__ = ()
 
     def get(self, key: Any) -> Any:
-        owner = self._scope.current_key
-        value = self.table.get(owner, _EMPTY).get(key)
-        if value.__class__ in ATOMIC:
-            return value
-        return self._touch(owner, key, value)
+        value = self.table.get(self._scope.current_key, _EMPTY).get(key)
+        return protective_copy(value) if self.holds_mutable else value
 
     def put(self, key: Any, value: Any) -> None:
+        if value.__class__ not in ATOMIC:
+            value = self.owned(value)
+        if key.__class__ not in ATOMIC:
+            key = self.owned(key)
         owner = self._scope.current_key
         entries = self.table.get(owner)
         log = self.undo.get(owner)
@@ -52,7 +54,7 @@ class HeapMapState(HeapStore, MapState[Any, Any]):
         entries = self.table.get(owner)
         if entries is None or key not in entries:
             return
-        self._log_entry(owner, key, entries[key])
+        self._log_entry(owner, captured(key), entries[key])
         del entries[key]
         if not entries:
             del self.table[owner]
@@ -64,13 +66,13 @@ class HeapMapState(HeapStore, MapState[Any, Any]):
         return key in self.table.get(self._scope.current_key, _EMPTY)
 
     def items(self) -> list[tuple[Any, Any]]:
-        return list(self._touched().items())
+        return self._handed_out(list(self.table.get(self._scope.current_key, _EMPTY).items()))
 
     def keys(self) -> list[Any]:
-        return list(self.table.get(self._scope.current_key, _EMPTY))
+        return self._handed_out(list(self.table.get(self._scope.current_key, _EMPTY)))
 
     def values(self) -> list[Any]:
-        return list(self._touched().values())
+        return self._handed_out(list(self.table.get(self._scope.current_key, _EMPTY).values()))
 
     def is_empty(self) -> bool:
         return self._scope.current_key not in self.table
@@ -103,25 +105,8 @@ class HeapMapState(HeapStore, MapState[Any, Any]):
         elif log.__class__ is dict and key not in log:
             log[key] = before
 
-    def _touch(self, owner: Any, key: Any, value: Any) -> Any:
-        """First access in an epoch to a value that may be mutable: the caller gets a copy, which becomes the state."""
-        log = self.undo.get(owner)
-        if log is not None and (log.__class__ is not dict or key in log):
-            return value
-        if is_immutable(value):
-            return value
-        copied = protective_copy(value)
-        self._log_entry(owner, key, value)
-        self.table[owner][key] = copied
-        return copied
-
-    def _touched(self) -> dict[Any, Any]:
-        owner = self._scope.current_key
-        entries: dict[Any, Any] = self.table.get(owner, _EMPTY)
-        if not ATOMIC.issuperset(map(type, entries.values())):
-            for key, value in list(entries.items()):
-                self._touch(owner, key, value)
-        return entries
+    def _handed_out(self, found: list[Any]) -> list[Any]:
+        return protective_copy(found) if self.holds_mutable else found
 
     def rollback(self) -> None:
         for owner, log in self.undo.items():
@@ -194,6 +179,8 @@ class HeapMapState(HeapStore, MapState[Any, Any]):
 
     def load_entries(self, entries: tuple[Any, ...]) -> None:
         replaced, maps, changed, changed_keys, changed_values, removed_keys, deleted = entries
+        parts = chain(maps, (each.values() for each in maps), changed_keys, changed_values)
+        self.holds_mutable = self.holds_mutable or not all(map(are_immutable, parts))
         self.table.update(zip(replaced, maps, strict=True))
         for owner, keys, values, removed in zip(changed, changed_keys, changed_values, removed_keys, strict=True):
             known = self.table.setdefault(owner, {})

@@ -12,7 +12,7 @@ from typing import Any
 
 from headwater.common.errors import StateError
 from headwater.state.change_log import Combine, Join
-from headwater.state.copying import ATOMIC, protective_copy
+from headwater.state.copying import ATOMIC, captured, protective_copy
 from headwater.state.heap.list import older_length
 from headwater.state.heap.store import ABSENT, UNCHANGED, HeapStore, Keep
 from headwater.state.panes import ElementPanes, FoldedPanes, Panes
@@ -178,7 +178,8 @@ class HeapFoldedPanes(_HeapPanes, FoldedPanes):
             so_far = pane.get(key)
             if log is not None and key not in log:
                 so_far = _first_touch(log, key, so_far)
-            pane[key] = value if so_far is None else reduce(so_far, value)
+            folded = value if so_far is None else reduce(so_far, value)
+            pane[key] = folded if folded is so_far else captured(folded)
 
     def aggregate(
         self,
@@ -198,7 +199,8 @@ class HeapFoldedPanes(_HeapPanes, FoldedPanes):
             so_far = pane.get(key)
             if log is not None and key not in log:
                 so_far = _first_touch(log, key, so_far)
-            pane[key] = add(value, create() if so_far is None else so_far)
+            folded = add(value, create() if so_far is None else so_far)
+            pane[key] = folded if folded is so_far else captured(folded)
 
     def _log_whole(self, namespace: int, pane: dict[Any, Any]) -> dict[Any, Any]:
         known = self.undo.get(namespace, {})

@@ -16,6 +16,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Protocol
 
 from headwater.state.change_log import Combine, absorbed, merged
+from headwater.state.copying import is_immutable, protective_copy
 
 
 class KeyScope(Protocol):
@@ -49,7 +50,7 @@ Keep = Callable[[Any], bool]
 class HeapStore(ABC):
     """One table {key: ...} of one state. Subclasses add the shape and are at the same time the user's state object."""
 
-    __slots__ = ("_gone", "_in_flight", "_scope", "_since", "_spanning", "lock", "table", "undo")
+    __slots__ = ("_gone", "_in_flight", "_scope", "_since", "_spanning", "holds_mutable", "lock", "table", "undo")
 
     def __init__(self, scope: KeyScope) -> None:
         self._scope = scope
@@ -62,12 +63,21 @@ class HeapStore(ABC):
         self._spanning: dict[Any, Any] | None = None
         """`changes()`, kept from the delta to the commit that follows it."""
         self._gone = 0
+        self.holds_mutable = False
+        """True once something was stored that can change in place: from then on users get copies of what they read."""
         self.lock: AbstractContextManager[Any] = nullcontext()
         """Held by whoever calls `committed` from another thread."""
 
     @abstractmethod
     def clear(self) -> None:
         """Remove the entry of the current key."""
+
+    def owned(self, value: Any, given_away: bool = False) -> Any:
+        """`value` as it is now, to be stored: what its giver does to it later is no concern of the state."""
+        if is_immutable(value):
+            return value
+        self.holds_mutable = True
+        return value if given_away else protective_copy(value)
 
     def keys_stored(self) -> Collection[Any]:
         """The keys that have an entry."""

@@ -7,7 +7,7 @@ from types import NoneType
 from typing import Any
 
 from headwater.state.api import ValueState
-from headwater.state.copying import ATOMIC, is_immutable, protective_copy
+from headwater.state.copying import ATOMIC, are_immutable, is_immutable, protective_copy
 from headwater.state.heap.store import ABSENT, UNCHANGED, HeapStore, Keep
 
 
@@ -17,20 +17,19 @@ class HeapValueState(HeapStore, ValueState[Any]):
     __slots__ = ()
 
     def value(self) -> Any:
+        value = self.table.get(self._scope.current_key)
+        return protective_copy(value) if self.holds_mutable else value
+
+    def update(self, value: Any, given_away: bool = False) -> None:
+        """`given_away`: nobody else holds any part of `value` that can change."""
         key = self._scope.current_key
-        value = self.table.get(key)
         if value.__class__ is tuple:
             for part in value:
                 if part.__class__ not in ATOMIC:
+                    value = self.owned(value, given_away or value is self.table.get(key))
                     break
-            else:
-                return value
-        if value.__class__ in ATOMIC or key in self.undo:
-            return value
-        return self._touch(key, value)
-
-    def update(self, value: Any) -> None:
-        key = self._scope.current_key
+        elif value.__class__ not in ATOMIC:
+            value = self.owned(value, given_away or value is self.table.get(key))
         if key not in self.undo:
             self.undo[key] = self.table.get(key, ABSENT)
         if value is not None:
@@ -45,9 +44,14 @@ class HeapValueState(HeapStore, ValueState[Any]):
         """The value for looking only: it does not count as touched, and must not be changed nor handed to a user."""
         return self.table.get(self._scope.current_key)
 
-    def _touch(self, key: Any, value: Any) -> Any:
-        """First access in an epoch to a value that may be mutable: the caller gets a copy, which becomes the state."""
-        if is_immutable(value):
+    def live(self) -> Any:
+        """The value itself, for a function that folds: it may change it in place and have it stored with `update`.
+
+        The first call in an epoch leaves the old one behind, untouched.
+        """
+        key = self._scope.current_key
+        value = self.table.get(key)
+        if not self.holds_mutable or key in self.undo or is_immutable(value):
             return value
         copied = protective_copy(value)
         self.undo[key] = value
@@ -85,6 +89,7 @@ class HeapValueState(HeapStore, ValueState[Any]):
 
     def load_entries(self, entries: tuple[Any, ...]) -> None:
         keys, values, deleted = entries
+        self.holds_mutable = self.holds_mutable or not are_immutable(values)
         self.table.update(zip(keys, values, strict=True))
         for key in deleted:
             self.table.pop(key, None)

@@ -8,7 +8,7 @@ from typing import Any
 from headwater.common.errors import StateError
 from headwater.state.api import ListState
 from headwater.state.change_log import Combine, Join
-from headwater.state.copying import is_immutable
+from headwater.state.copying import captured, protective_copy
 from headwater.state.heap.store import ABSENT, Keep, KeyScope
 from headwater.state.rocksdb.cell import ListCell
 from headwater.state.rocksdb.database import Changes
@@ -28,30 +28,24 @@ class RocksListState(RocksStore, ListState[Any]):
         self._bytes_read = 0.0
 
     def get(self) -> list[Any]:
-        key = self._scope.current_key
-        cell = self._cell(key)
-        elements = self._whole(key, cell)
-        if not is_immutable(tuple(elements)):
-            self._touch(key, cell)
-            cell.rewritten = True  # the caller may change elements in place
-        return elements[:]
+        return protective_copy(self.peek())  # type: ignore[no-any-return]
 
     def add(self, value: Any) -> None:
         key = self._scope.current_key
         cell = self._cell(key)
         if key not in self.changed:
             self.changed[key] = len(cell)
-        cell.elements.append(value)
+        cell.elements.append(captured(value))
 
     def add_all(self, values: Iterable[Any]) -> None:
         for value in values:
             self.add(value)
 
     def update(self, values: Iterable[Any]) -> None:
-        elements = list(values)
+        elements = list(map(captured, values))
         key = self._scope.current_key
         cell = self._cell(key)
-        self._touch(key, cell)
+        self.changed[key] = REWRITTEN if self.changed.get(key, len(cell)) else 0
         cell.replace(elements)
 
     def clear(self) -> None:
@@ -84,12 +78,6 @@ class RocksListState(RocksStore, ListState[Any]):
     def rollback(self) -> None:
         self._forget_pieces()
         super().rollback()
-
-    def _touch(self, key: Any, cell: ListCell) -> None:
-        if self.changed.get(key, len(cell)):
-            self.changed[key] = REWRITTEN
-        else:
-            self.changed[key] = 0
 
     def _cell(self, key: Any) -> ListCell:
         cell: ListCell | None = self.cache.get(key)

@@ -7,7 +7,7 @@ from typing import Any
 
 from headwater.state.api import MapState
 from headwater.state.change_log import Combine
-from headwater.state.copying import ATOMIC, is_immutable
+from headwater.state.copying import captured
 from headwater.state.heap.store import ABSENT, Keep, KeyScope
 from headwater.state.rocksdb.database import Changes
 from headwater.state.rocksdb.keys import decode_key, encode_key
@@ -66,11 +66,12 @@ class RocksMapState(RocksStore, MapState[Any, Any]):
         value = entries.values.get(key, MISSING)
         if value is MISSING:
             value = self._read(owner, entries, key)
-        if value.__class__ in ATOMIC:
-            return value
-        return None if value is ABSENT else self._touch(owner, entries, key, value)
+        return None if value is ABSENT else captured(value)
 
     def put(self, key: Any, value: Any) -> None:
+        self._put(captured(key), captured(value))
+
+    def _put(self, key: Any, value: Any) -> None:
         owner = self._scope.current_key
         entries = self._entries(owner)
         log = self.changed.get(owner)
@@ -85,7 +86,7 @@ class RocksMapState(RocksStore, MapState[Any, Any]):
 
     def remove(self, key: Any) -> None:
         if self.contains(key):
-            self.put(key, ABSENT)
+            self._put(captured(key), ABSENT)
 
     def contains(self, key: Any) -> bool:
         owner = self._scope.current_key
@@ -94,19 +95,13 @@ class RocksMapState(RocksStore, MapState[Any, Any]):
         return (self._read(owner, entries, key) if value is MISSING else value) is not ABSENT
 
     def items(self) -> list[tuple[Any, Any]]:
-        owner = self._scope.current_key
-        entries = self._complete(owner)
-        found = [(key, value) for key, value in entries.values.items() if value is not ABSENT]
-        for key, value in found:
-            if value.__class__ not in ATOMIC:
-                self._touch(owner, entries, key, value)
-        return found
+        return [(captured(key), captured(value)) for key, value in self._live(self._scope.current_key).items()]
 
     def keys(self) -> list[Any]:
-        return [key for key, value in self._complete(self._scope.current_key).values.items() if value is not ABSENT]
+        return [captured(key) for key in self._live(self._scope.current_key)]
 
     def values(self) -> list[Any]:
-        return [value for _, value in self.items()]
+        return [captured(value) for value in self._live(self._scope.current_key).values()]
 
     def is_empty(self) -> bool:
         return not self.has(self._scope.current_key)
@@ -182,15 +177,6 @@ class RocksMapState(RocksStore, MapState[Any, Any]):
         for address, data in database.scan(body):
             key = decode_key(address, start)[0] if data.endswith(_STOP) else database.key_behind(data)
             yield key, database.loads(data)
-
-    def _touch(self, owner: Any, entries: _Entries, key: Any, value: Any) -> Any:
-        """The caller may change `value` in place."""
-        log = self.changed.get(owner)
-        if (log is None or key not in log.keys) and not is_immutable(value):
-            if log is None:
-                log = self.changed[owner] = _Log(self._marked(owner, entries))
-            log.keys[key] = None
-        return value
 
     def _body(self, owner: Any) -> bytes:
         return self._bodies[self.group_of(owner)] + self._encode(owner)[0]

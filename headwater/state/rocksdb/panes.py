@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from headwater.state.change_log import Combine, Join
+from headwater.state.copying import captured
 from headwater.state.heap.store import ABSENT, Keep, KeyScope
 from headwater.state.panes import ElementPanes, FoldedPanes, Panes
 from headwater.state.rocksdb.cell import ListCell
@@ -337,7 +338,8 @@ class RocksFoldedPanes(_RocksPanes, FoldedPanes):
                 pane, log = self._open(namespace)
                 known, current = pane.values, namespace
             so_far = known.get(key) if log is None or key in log else self._first(pane, log, key, namespace)
-            known[key] = value if so_far is None else reduce(so_far, value)
+            folded = value if so_far is None else reduce(so_far, value)
+            known[key] = folded if folded is so_far else captured(folded)
 
     def aggregate(
         self,
@@ -356,7 +358,8 @@ class RocksFoldedPanes(_RocksPanes, FoldedPanes):
                 pane, log = self._open(namespace)
                 known, current = pane.values, namespace
             so_far = known.get(key) if log is None or key in log else self._first(pane, log, key, namespace)
-            known[key] = add(value, create() if so_far is None else so_far)
+            folded = add(value, create() if so_far is None else so_far)
+            known[key] = folded if folded is so_far else captured(folded)
 
     def _loads(self, data: bytes) -> Any:
         return self._database.loads(data)

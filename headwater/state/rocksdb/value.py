@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from headwater.state.api import ValueState
 from headwater.state.change_log import keep_first, merged
-from headwater.state.copying import ATOMIC, PLAIN, is_immutable
+from headwater.state.copying import ATOMIC, PLAIN, captured, is_immutable, protective_copy
 from headwater.state.heap.store import ABSENT, Absent, Keep, KeyScope
 from headwater.state.heap.value import value_delta
 from headwater.state.rocksdb.database import Changes
@@ -64,14 +64,27 @@ class RocksValueState(RocksStore, ValueState[Any]):
                     break
             else:
                 return value
-        if value.__class__ in ATOMIC or key in self.changed or is_immutable(value):
-            return value
-        self.changed[key] = value  # the caller may change it in place: it is in the database, too
-        self._to_write.add(key)
+        return value if value.__class__ in ATOMIC else protective_copy(value)
+
+    def live(self) -> Any:
+        """The value itself, for a function that folds: it may change it in place and have it stored with `update`."""
+        key = self._scope.current_key
+        value = self._known(key)
+        if key not in self.changed and not is_immutable(value):
+            self.changed[key] = value  # what was there before is in the database, too
+            self._to_write.add(key)
         return value
 
-    def update(self, value: Any) -> None:
+    def update(self, value: Any, given_away: bool = False) -> None:
+        """`given_away`: nobody else holds any part of `value` that can change."""
         key = self._scope.current_key
+        if value.__class__ is tuple:
+            for part in value:
+                if part.__class__ not in PLAIN:
+                    value = self._to_be_written(key, value, given_away)
+                    break
+        elif value.__class__ not in PLAIN:
+            value = self._to_be_written(key, value, given_away)
         if key not in self.changed:
             self.changed[key] = before = self.cache.get(key, MISSING)
             if before is None:
@@ -84,13 +97,11 @@ class RocksValueState(RocksStore, ValueState[Any]):
             return
         if self._removed:
             self._removed.discard(key)
-        if value.__class__ is tuple:
-            for part in value:
-                if part.__class__ not in PLAIN:
-                    self._to_write.add(key)
-                    break
-        elif value.__class__ not in PLAIN:
-            self._to_write.add(key)
+
+    def _to_be_written(self, key: Any, value: Any, given_away: bool) -> Any:
+        """What to store for `value`, which is not a plain one, and is not to wait in the cache."""
+        self._to_write.add(key)
+        return value if given_away or value is self.cache.get(key) else captured(value)
 
     def clear(self) -> None:
         self.update(None)

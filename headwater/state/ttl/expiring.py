@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 from headwater.common.ids import MIN_WATERMARK
 from headwater.state.api import ListState, MapState, State, ValueState
+from headwater.state.copying import captured
 from headwater.state.ttl.config import StateTtlConfig
 
 Stamped = tuple[Any, int | None]
@@ -127,14 +128,18 @@ class TtlValueState(ValueState[Any]):
             return None
         if policy.expired(entry):
             inner.clear()
-            return entry[0] if policy.show_expired else None
+            return captured(entry[0]) if policy.show_expired else None
         entry = inner.value()
         renewed = policy.renewed(entry)
         if renewed is not None:
             inner.update(renewed)
         return entry[0]
 
-    def update(self, value: Any) -> None:
+    def live(self) -> Any:
+        """As `value`: what is stored is not the value alone, so what `update` gets is a new entry anyway."""
+        return self.value()
+
+    def update(self, value: Any, given_away: bool = False) -> None:
         self._inner.update(None if value is None else self._policy.stamp(value))
 
     def clear(self) -> None:
@@ -207,7 +212,7 @@ class TtlMapState(MapState[Any, Any]):
             return None
         if policy.expired(entry):
             inner.remove(key)
-            return entry[0] if policy.show_expired else None
+            return captured(entry[0]) if policy.show_expired else None
         entry = inner.get(key)
         renewed = policy.renewed(entry)
         if renewed is not None:

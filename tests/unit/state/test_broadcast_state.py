@@ -87,7 +87,7 @@ def test_epochs_deltas_and_roll_back() -> None:
         assert entries(restored(sections)) == {1: {"limit": 1}, 2: {"limit": 2}}
 
 
-def test_a_value_changed_in_place_is_part_of_the_delta_but_reading_is_not() -> None:
+def test_only_put_changes_a_value() -> None:
     backend = OperatorStateBackend("uid")
     state = backend.get_broadcast_state(RULES)
     state.put("a", {"limit": 1})
@@ -98,6 +98,10 @@ def test_a_value_changed_in_place_is_part_of_the_delta_but_reading_is_not() -> N
     assert backend.get_read_only_broadcast_state(RULES).get("a") == {"limit": 1}
     assert backend.delta_sections() == []
     state["a"]["limit"] = 2  # type: ignore[index]
+    backend.get_read_only_broadcast_state(RULES).items()[0][1]["limit"] = 2  # type: ignore[index]
+    assert backend.delta_sections() == [] and state["a"] == {"limit": 1}
+    state["a"] = rule = {"limit": 2}
+    rule["limit"] = 3
     chain += backend.delta_sections()
     backend.commit_epoch(cut=True)
     backend.checkpoint_completed()

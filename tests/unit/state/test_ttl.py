@@ -185,7 +185,8 @@ def test_a_mutable_value_is_rolled_back_with_its_date() -> None:
     state.update([1])
     backend.commit_epoch(cut=True)
     backend.checkpoint_completed()
-    state.value().append(2)  # type: ignore[union-attr]
+    state.value().append(9)  # type: ignore[union-attr]
+    state.update([1, 2])
     assert state.value() == [1, 2]
     backend.rollback_epoch()
     assert state.value() == [1]

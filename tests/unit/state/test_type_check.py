@@ -178,7 +178,7 @@ def test_a_map_with_one_type_takes_anything_for_the_other() -> None:
     assert values.type_info == Types.MAP(Types.PICKLED_BYTE_ARRAY(), Types.LONG())
 
 
-def test_a_value_changed_in_place_is_checked(backend: KeyedStateBackend) -> None:
+def test_a_changed_value_is_checked(backend: KeyedStateBackend) -> None:
     state = backend.get_state(ValueStateDescriptor("s", Types.LIST(Types.LONG())))
     elements = backend.get_state(ListStateDescriptor("l", Types.LIST(Types.LONG())))
     entries = backend.get_state(MapStateDescriptor("m", Types.STRING(), Types.LIST(Types.LONG())))
@@ -187,9 +187,9 @@ def test_a_value_changed_in_place_is_checked(backend: KeyedStateBackend) -> None
     entries.put("a", [1])
     next_epoch(backend)
     for mutate in (
-        lambda: state.value().append("two"),
-        lambda: elements.get()[0].append("two"),
-        lambda: entries.get("a").append("two"),
+        lambda: state.update([*state.value(), "two"]),
+        lambda: elements.update([[*elements.get()[0], "two"]]),
+        lambda: entries.put("a", [*entries.get("a"), "two"]),
     ):
         mutate()
         with pytest.raises(TypeMismatchError, match=r"element 1: expected LONG, found str 'two', in value"):
