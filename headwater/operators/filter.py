@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator
 from itertools import compress
 from typing import Any
 
+from headwater.operators.results import taken
 from headwater.operators.user_function import KeyedOperator, UserFunctionOperator, method_of
+from headwater.state.copying import are_plain
 
 
 class FilterOperator(UserFunctionOperator):
@@ -16,19 +19,13 @@ class FilterOperator(UserFunctionOperator):
         self._keep = method_of(function, "filter", "filter")
 
     def process_batch(self, values: list[Any], timestamps: list[int | None] | None, input_index: int = 0) -> None:
-        keep = self._keep
         position = iter(values)
         try:
-            if timestamps is None:
-                kept = [value for value in position if keep(value)]
-            else:
-                flags = [bool(keep(value)) for value in position]
-                kept = list(compress(values, flags))
-                timestamps = list(compress(timestamps, flags))
+            kept, kept_timestamps = _filtered(self._keep, position, values, timestamps)
         except Exception as error:
             raise self.failure(error, values, position) from error
         if kept:
-            self.output.emit(kept, timestamps)
+            self.output.emit(kept, kept_timestamps)
 
 
 class KeyedFilterOperator(KeyedOperator):
@@ -39,16 +36,32 @@ class KeyedFilterOperator(KeyedOperator):
         self._keep = method_of(function, "filter", "filter")
 
     def process_batch(self, values: list[Any], timestamps: list[int | None] | None, input_index: int = 0) -> None:
-        keep, key_of, backend = self._keep, self.key_of, self._backend
-        flags: list[bool] = []
-        append = flags.append
         position = iter(values)
         try:
-            for value in position:
-                backend.current_key = key_of(value)
-                append(bool(keep(value)))
+            kept, kept_timestamps = _filtered(self._keep, self.keyed(position), values, timestamps)
         except Exception as error:
             raise self.failure(error, values, position) from error
-        if any(flags):
-            kept_timestamps = None if timestamps is None else list(compress(timestamps, flags))
-            self.output.emit(list(compress(values, flags)), kept_timestamps)
+        if kept:
+            self.output.emit(kept, kept_timestamps)
+
+
+def _filtered(
+    keep: Callable[[Any], Any], position: Iterable[Any], values: list[Any], timestamps: list[int | None] | None
+) -> tuple[list[Any], list[int | None] | None]:
+    """What `keep` wants of `position`, which goes through `values`."""
+    if not are_plain(values):  # the function may keep a record that it has seen, and change it later
+        flags: list[bool] = []
+        kept = taken(_passed(keep, position, flags))
+    elif timestamps is None:
+        return [value for value in position if keep(value)], None
+    else:
+        flags = [bool(keep(value)) for value in position]
+        kept = list(compress(values, flags))
+    return kept, None if timestamps is None else list(compress(timestamps, flags))
+
+
+def _passed(keep: Callable[[Any], Any], values: Iterable[Any], flags: list[bool]) -> Iterator[Any]:
+    for value in values:
+        flags.append(bool(keep(value)))
+        if flags[-1]:
+            yield value

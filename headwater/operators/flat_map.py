@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from typing import Any
 
+from headwater.operators.base import Output
+from headwater.operators.results import taken
 from headwater.operators.user_function import KeyedOperator, UserFunctionOperator, method_of
 
 
@@ -15,22 +18,12 @@ class FlatMapOperator(UserFunctionOperator):
         self._flat_map = method_of(function, method, "flat_map")
 
     def process_batch(self, values: list[Any], timestamps: list[int | None] | None, input_index: int = 0) -> None:
-        function = self._flat_map
         position = iter(values)
-        results: list[Any]
-        result_timestamps: list[int | None] | None = None
         try:
-            if timestamps is None:
-                results = [result for value in position for result in function(value) or ()]
-            else:
-                results, result_timestamps = [], []
-                for value, timestamp in zip(position, timestamps, strict=True):
-                    results.extend(function(value) or ())
-                    result_timestamps += [timestamp] * (len(results) - len(result_timestamps))
+            results = _flat_mapped(self._flat_map, position, timestamps)
         except Exception as error:
             raise self.failure(error, values, position) from error
-        if results:
-            self.output.emit(results, result_timestamps)
+        _emit(self.output, *results)
 
 
 class KeyedFlatMapOperator(KeyedOperator):
@@ -41,22 +34,27 @@ class KeyedFlatMapOperator(KeyedOperator):
         self._flat_map = method_of(function, method, "flat_map")
 
     def process_batch(self, values: list[Any], timestamps: list[int | None] | None, input_index: int = 0) -> None:
-        function, key_of, backend = self._flat_map, self.key_of, self._backend
-        results: list[Any] = []
-        result_timestamps: list[int | None] | None = None if timestamps is None else []
-        extend = results.extend
         position = iter(values)
         try:
-            if timestamps is None or result_timestamps is None:
-                for value in position:
-                    backend.current_key = key_of(value)
-                    extend(function(value) or ())
-            else:
-                for value, timestamp in zip(position, timestamps, strict=True):
-                    backend.current_key = key_of(value)
-                    extend(function(value) or ())
-                    result_timestamps += [timestamp] * (len(results) - len(result_timestamps))
+            results = _flat_mapped(self._flat_map, self.keyed(position), timestamps)
         except Exception as error:
             raise self.failure(error, values, position) from error
-        if results:
-            self.output.emit(results, result_timestamps)
+        _emit(self.output, *results)
+
+
+def _flat_mapped(
+    function: Callable[[Any], Any], values: Iterable[Any], timestamps: list[int | None] | None
+) -> tuple[list[Any], list[int | None] | None]:
+    if timestamps is None:
+        return taken(result for value in values for result in function(value) or ()), None
+    results: list[Any] = []
+    result_timestamps: list[int | None] = []
+    for value, timestamp in zip(values, timestamps, strict=True):
+        results += taken(function(value) or ())
+        result_timestamps += [timestamp] * (len(results) - len(result_timestamps))
+    return results, result_timestamps
+
+
+def _emit(output: Output, results: list[Any], timestamps: list[int | None] | None) -> None:
+    if results:
+        output.emit(results, timestamps)

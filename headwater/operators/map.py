@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from headwater.operators.results import taken
 from headwater.operators.user_function import KeyedOperator, UserFunctionOperator, method_of
 
 
@@ -18,7 +19,7 @@ class MapOperator(UserFunctionOperator):
         function = self._map
         position = iter(values)
         try:
-            results = [function(value) for value in position]
+            results = taken(function(value) for value in position)  # map() would take a StopIteration for the end
         except Exception as error:
             raise self.failure(error, values, position) from error
         self.output.emit(results, timestamps)
@@ -32,14 +33,10 @@ class KeyedMapOperator(KeyedOperator):
         self._map = method_of(function, "map", "map")
 
     def process_batch(self, values: list[Any], timestamps: list[int | None] | None, input_index: int = 0) -> None:
-        function, key_of, backend = self._map, self.key_of, self._backend
-        results: list[Any] = []
-        append = results.append
+        function = self._map
         position = iter(values)
         try:
-            for value in position:
-                backend.current_key = key_of(value)
-                append(function(value))
+            results = taken(function(value) for value in self.keyed(position))
         except Exception as error:
             raise self.failure(error, values, position) from error
         self.output.emit(results, timestamps)

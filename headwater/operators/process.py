@@ -4,14 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
-from headwater.common.errors import InvalidKeyError
 from headwater.common.ids import MAX_WATERMARK, MIN_WATERMARK
 from headwater.operators.base import OperatorContext, Output
 from headwater.operators.functions.plain import KeyedProcessFunction, ProcessFunction
 from headwater.operators.functions.time_domain import TimeDomain
 from headwater.operators.functions.timer_service import KeyedTimerService, TimerService, UnkeyedTimerService
-from headwater.operators.side_outputs import emit_results
-from headwater.operators.user_function import KeyedOperator, UserFunctionOperator, method_of
+from headwater.operators.results import Results
+from headwater.operators.user_function import (
+    SURE_KEYS,
+    KeyedOperator,
+    UserFunctionOperator,
+    captured_key,
+    method_of,
+)
+from headwater.state.copying import captured
 from headwater.state.keyed_backend import KeyedStateBackend
 from headwater.state.timers import TimerQueue
 
@@ -43,7 +49,7 @@ class _KeyedContext(KeyedProcessFunction.OnTimerContext):
         self.current_domain = TimeDomain.EVENT_TIME
 
     def get_current_key(self) -> Any:
-        return self._backend.current_key
+        return captured(self._backend.current_key)
 
     def timer_service(self) -> TimerService:
         return self._timer_service
@@ -78,31 +84,23 @@ class ProcessOperator(UserFunctionOperator):
 
     def process_batch(self, values: list[Any], timestamps: list[int | None] | None, input_index: int = 0) -> None:
         process, ctx = self._process, self._ctx
-        results: list[Any] = []
-        result_timestamps: list[int | None] | None = None
-        extend = results.extend
+        results = Results(stamped=timestamps is not None)
+        take = results.take
         position = iter(values)
         try:
             if timestamps is None:
                 ctx.current_timestamp = None
                 for value in position:
                     if produced := process(value, ctx):
-                        extend(produced)
+                        take(produced)
             else:
-                result_timestamps = []
-                stamp, stamped = result_timestamps.append, 0
                 for value, timestamp in zip(position, timestamps, strict=True):
                     ctx.current_timestamp = timestamp
                     if produced := process(value, ctx):
-                        extend(produced)
-                        if (new := len(results) - stamped) == 1:
-                            stamp(timestamp)
-                        elif new:
-                            result_timestamps += [timestamp] * new
-                        stamped += new
+                        take(produced, timestamp)
         except Exception as error:
             raise self.failure(error, values, position) from error
-        emit_results(self.output, results, result_timestamps)
+        results.emit(self.output)
 
 
 class KeyedProcessOperator(KeyedOperator):
@@ -123,37 +121,29 @@ class KeyedProcessOperator(KeyedOperator):
 
     def process_batch(self, values: list[Any], timestamps: list[int | None] | None, input_index: int = 0) -> None:
         process, key_of, backend, ctx = self._process, self.key_of, self._backend, self._ctx
-        results: list[Any] = []
-        result_timestamps: list[int | None] | None = None
-        extend = results.extend
+        results = Results(stamped=timestamps is not None)
+        take = results.take
         position = iter(values)
         try:
             if timestamps is None:
                 ctx.current_timestamp = None
                 for value in position:
                     backend.current_key = key = key_of(value)
-                    if key != key:
-                        raise InvalidKeyError(f"the key is {key!r}, which is not equal to itself")
+                    if key.__class__ not in SURE_KEYS:
+                        backend.current_key = captured_key(key)
                     if produced := process(value, ctx):
-                        extend(produced)
+                        take(produced)
             else:
-                result_timestamps = []
-                stamp, stamped = result_timestamps.append, 0
                 for value, timestamp in zip(position, timestamps, strict=True):
                     backend.current_key = key = key_of(value)
-                    if key != key:
-                        raise InvalidKeyError(f"the key is {key!r}, which is not equal to itself")
+                    if key.__class__ not in SURE_KEYS:
+                        backend.current_key = captured_key(key)
                     ctx.current_timestamp = timestamp
                     if produced := process(value, ctx):
-                        extend(produced)
-                        if (new := len(results) - stamped) == 1:
-                            stamp(timestamp)
-                        elif new:
-                            result_timestamps += [timestamp] * new
-                        stamped += new
+                        take(produced, timestamp)
         except Exception as error:
             raise self.failure(error, values, position) from error
-        emit_results(self.output, results, result_timestamps)
+        results.emit(self.output)
 
     def process_watermark(self, watermark: int) -> None:
         # As in Flink, the function already sees the new watermark while the timers that it makes due fire.
@@ -180,8 +170,7 @@ class KeyedProcessOperator(KeyedOperator):
             return
         on_timer, backend, ctx = self._on_timer, self._backend, self._ctx
         event_time = domain is TimeDomain.EVENT_TIME
-        results: list[Any] = []
-        result_timestamps: list[int | None] = []
+        results = Results(stamped=True)
         ctx.current_domain = domain
         for timestamp, key, _namespace in timers.pop_due(up_to):
             if on_timer is None:
@@ -193,11 +182,10 @@ class KeyedProcessOperator(KeyedOperator):
                 backend.watermark = max(timestamp, reached)
             try:
                 if produced := on_timer(timestamp, ctx):
-                    results.extend(produced)
+                    results.take(produced, timestamp)
             except Exception as error:
                 raise self.user_error(error, _FiredTimer(timestamp, key, domain)) from error
-            result_timestamps += [timestamp] * (len(results) - len(result_timestamps))
-            if len(results) >= MAX_RESULTS_HELD:
-                emit_results(self.output, results, result_timestamps)
-                results, result_timestamps = [], []
-        emit_results(self.output, results, result_timestamps)
+            if len(results.values) >= MAX_RESULTS_HELD:
+                results.emit(self.output)
+                results = Results(stamped=True)
+        results.emit(self.output)

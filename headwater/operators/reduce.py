@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from headwater.common.ids import MAX_WATERMARK
+from headwater.operators.results import taken
 from headwater.operators.user_function import KeyedOperator, method_of
-from headwater.state.copying import ATOMIC, protective_copy
 from headwater.state.descriptors import ValueStateDescriptor
 
 STATE_NAME = "reduced"
@@ -31,32 +32,26 @@ class KeyedReduceOperator(KeyedOperator):
         super().open()
 
     def process_batch(self, values: list[Any], timestamps: list[int | None] | None, input_index: int = 0) -> None:
-        reduce, key_of, backend = self._reduce, self.key_of, self._backend
-        get, update = self._state.value, self._state.update
-        rolling = not self.context.batch_mode
-        flat = ATOMIC.issuperset
-        results: list[Any] = []
-        append = results.append
         position = iter(values)
         try:
-            for value in position:
-                backend.current_key = key_of(value)
-                so_far = get()
-                reduced = value if so_far is None else reduce(so_far, value)
-                update(reduced)
-                if rolling:
-                    # What stays in state must not be shared: somebody downstream could change it, and a reduce
-                    # function may change its first argument and return it.
-                    if reduced.__class__ in ATOMIC or (reduced.__class__ is tuple and flat(map(type, reduced))):
-                        append(reduced)
-                    else:
-                        append(protective_copy(reduced))
+            results = taken(self._reduced(position))
         except Exception as error:
             raise self.failure(error, values, position) from error
-        if rolling:
-            self.output.emit(results, timestamps)
-        else:
+        if self.context.batch_mode:
             self._saw_timestamps = self._saw_timestamps or timestamps is not None
+        else:
+            self.output.emit(results, timestamps)
+
+    def _reduced(self, values: Iterable[Any]) -> Iterator[Any]:
+        """Reduce each record; yields what is to be emitted."""
+        reduce, get, update = self._reduce, self._state.value, self._state.update
+        rolling = not self.context.batch_mode
+        for value in self.keyed(values):
+            so_far = get()
+            reduced = value if so_far is None else reduce(so_far, value)
+            update(reduced)
+            if rolling:
+                yield reduced
 
     def end_of_input(self) -> None:
         if not self.context.batch_mode:
@@ -64,7 +59,7 @@ class KeyedReduceOperator(KeyedOperator):
         results: list[Any] = []
         for key in list(self._backend.keys(STATE_NAME)):
             self._backend.current_key = key
-            results.append(protective_copy(self._state.value()))
+            results.append(self._state.value())
             if len(results) >= _MAX_RESULTS_HELD:
                 self._emit_final(results)
                 results = []

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from operator import length_hint
+from types import NoneType
 from typing import Any
 
 from headwater.common.errors import InvalidKeyError, PlanError, StateMigrationError, UserCodeError, short_repr
 from headwater.operators.base import Operator, OperatorContext, Output
 from headwater.operators.functions.plain import CheckpointedFunction, Function
 from headwater.operators.functions.runtime_context import RuntimeContext
+from headwater.state.copying import captured
 from headwater.state.keyed_backend import NO_KEY
 
 _log = logging.getLogger(__name__)
@@ -144,6 +146,15 @@ class KeyedOperator(UserFunctionOperator):
             raise PlanError(f"operator '{context.name}' is keyed, but was set up without a keyed state backend")
         self._backend = context.keyed_backend
 
+    def keyed(self, values: Iterable[Any]) -> Iterator[Any]:
+        """`values`; while the caller has one, its key is the current one."""
+        key_of, backend = self.key_of, self._backend
+        for value in values:
+            backend.current_key = key = key_of(value)
+            if key.__class__ not in SURE_KEYS:
+                backend.current_key = captured_key(key)
+            yield value
+
     def read_ahead(self, values: list[Any]) -> None:
         if self._backend.reads_ahead:
             try:
@@ -181,6 +192,17 @@ class KeyedOperator(UserFunctionOperator):
             f"operator '{self.context.name}': {problem}; record: {short_repr(record)}; "
             "return a number, a string or a tuple of those from the key selector"
         )
+
+
+SURE_KEYS = frozenset({str, int, bytes, bool, NoneType})
+"""Exact classes of keys that never change and are always equal to themselves."""
+
+
+def captured_key(key: Any) -> Any:
+    """The key of a record, whatever is done to the record later; `InvalidKeyError` if it is not equal to itself."""
+    if key != key:
+        raise InvalidKeyError(f"the key is {key!r}, which is not equal to itself")
+    return captured(key)
 
 
 def _raised_here(error: BaseException) -> bool:

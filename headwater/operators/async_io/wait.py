@@ -15,8 +15,9 @@ from typing import Any
 from headwater.common.errors import TypeMismatchError, short_repr
 from headwater.operators.async_io.retry import NO_RETRY_STRATEGY, AsyncRetryStrategy
 from headwater.operators.functions.asynchronous import AsyncFunction
-from headwater.operators.side_outputs import emit_results
+from headwater.operators.results import Results
 from headwater.operators.user_function import UserFunctionOperator
+from headwater.state.copying import captured
 
 
 @dataclass(frozen=True)
@@ -75,13 +76,10 @@ class AsyncWaitOperator(UserFunctionOperator):
             raise self.user_error(failed.error, failed.record) from failed.error
         if self._settings.ordered:
             done.sort(key=lambda item: item[0])
-        results: list[Any] = []
-        result_timestamps: list[int | None] | None = None if timestamps is None else []
+        results = Results(stamped=timestamps is not None)
         for index, produced in done:
-            results.extend(produced)
-            if timestamps is not None and result_timestamps is not None:
-                result_timestamps += [timestamps[index]] * (len(results) - len(result_timestamps))
-        emit_results(self.output, results, result_timestamps)
+            results.take(produced, None if timestamps is None else timestamps[index])
+        results.emit(self.output)
 
     async def _request_all(self, values: list[Any]) -> list[tuple[int, list[Any]]]:
         """(position of the record, its results), in the order the requests were done. The first failure ends all."""
@@ -90,7 +88,8 @@ class AsyncWaitOperator(UserFunctionOperator):
 
         async def work() -> None:
             for index, value in numbered:
-                done.append((index, await self._request(value)))
+                # Captured here: other requests go on before the results are emitted.
+                done.append((index, list(map(captured, await self._request(value)))))
 
         workers = [asyncio.ensure_future(work()) for _ in range(min(self._settings.capacity, len(values)))]
         try:

@@ -15,9 +15,10 @@ from headwater.operators.functions.broadcast import BroadcastProcessFunction, Ke
 from headwater.operators.functions.time_domain import TimeDomain
 from headwater.operators.functions.timer_service import KeyedTimerService, TimerService, UnkeyedTimerService
 from headwater.operators.process import KeyedProcessOperator, ProcessOperator
-from headwater.operators.side_outputs import emit_results
+from headwater.operators.results import Results
 from headwater.operators.user_function import UserFunctionOperator, method_of
 from headwater.state.api import BroadcastState, ReadOnlyBroadcastState
+from headwater.state.copying import captured
 from headwater.state.descriptors import MapStateDescriptor, StateDescriptor
 from headwater.state.keyed_backend import NO_KEY, KeyedStateBackend
 
@@ -110,7 +111,7 @@ class _KeyedBroadcastContext(_Clocks, KeyedBroadcastProcessFunction.Context):
         try:
             for key in backend.keys(state_descriptor.name):
                 backend.current_key = key
-                process(key, state)
+                process(captured(key), state)
         finally:
             backend.current_key = NO_KEY
 
@@ -129,7 +130,7 @@ class _KeyedReadOnlyContext(_Clocks, KeyedBroadcastProcessFunction.OnTimerContex
         return self.states.view(state_descriptor)
 
     def get_current_key(self) -> Any:
-        return self._backend.current_key
+        return captured(self._backend.current_key)
 
     def timer_service(self) -> TimerService:
         return self._timer_service
@@ -204,14 +205,12 @@ def process_broadcast(
     timestamps: list[int | None] | None,
 ) -> None:
     """Hand the records of the broadcast stream to the function, one by one; they are few."""
-    results: list[Any] = []
-    result_timestamps: list[int | None] = []
+    results = Results(stamped=timestamps is not None)
     stamps = timestamps if timestamps is not None else [None] * len(values)
     for value, timestamp in zip(values, stamps, strict=True):
         ctx.current_timestamp = timestamp
         try:
-            results.extend(process(value, ctx) or ())
+            results.take(process(value, ctx) or (), timestamp)
         except Exception as error:
             raise operator.user_error(error, value) from error
-        result_timestamps += [timestamp] * (len(results) - len(result_timestamps))
-    emit_results(operator.output, results, None if timestamps is None else result_timestamps)
+    results.emit(operator.output)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from headwater.operators.base import Output
+from headwater.operators.results import taken
 from headwater.operators.user_function import KeyedOperator, UserFunctionOperator, method_of
 
 
@@ -19,7 +20,7 @@ class CoMapOperator(UserFunctionOperator):
         function = self._methods[input_index]
         position = iter(values)
         try:
-            results = [function(value) for value in position]
+            results = taken(function(value) for value in position)
         except Exception as error:
             raise self.failure(error, values, position) from error
         emit_without_none(self.output, results, timestamps)
@@ -34,14 +35,10 @@ class KeyedCoMapOperator(KeyedOperator):
         self.keys_of = (self.key_of, method_of(key_selector2, "get_key", "key_by"))
 
     def process_batch(self, values: list[Any], timestamps: list[int | None] | None, input_index: int = 0) -> None:
-        function, backend = self._methods[input_index], self._backend
-        self.key_of = key_of = self.keys_of[input_index]
-        results: list[Any] = []
+        function, self.key_of = self._methods[input_index], self.keys_of[input_index]
         position = iter(values)
         try:
-            for value in position:
-                backend.current_key = key_of(value)
-                results.append(function(value))
+            results = taken(function(value) for value in self.keyed(position))
         except Exception as error:
             raise self.failure(error, values, position) from error
         emit_without_none(self.output, results, timestamps)

@@ -6,6 +6,7 @@ from bisect import bisect_left, bisect_right, insort
 from heapq import heappop, heappush
 from typing import Any, cast
 
+from headwater.state.copying import captured, protective_copy
 from headwater.state.descriptors import MapStateDescriptor
 from headwater.state.heap.map import HeapMapState
 from headwater.state.keyed_backend import KeyedStateBackend
@@ -33,7 +34,7 @@ class IntervalBuffer:
         self._backend = backend
         self._index = index
         self._buffer_name = f"{name}-buffer"
-        # Read through its table, which copies nothing: records are handed to the user, but must not be changed.
+        # Read through its table, which copies nothing: what cannot change is handed to the user as it is.
         self._buffer = cast(HeapMapState, backend.get_state(MapStateDescriptor(self._buffer_name)))
         self._unmatched: HeapMapState | None = None  # {key: {timestamp: True}}
         if outer:
@@ -81,7 +82,7 @@ class IntervalBuffer:
         if found and self._unmatched is not None:
             for timestamp, _ in found:
                 self._unmatched.remove(timestamp)
-        return found
+        return protective_copy(found) if self._buffer.holds_mutable else found
 
     def forget(self, watermark: int) -> None:
         """Give back what nobody can match any more (inner joins)."""
@@ -110,7 +111,7 @@ class IntervalBuffer:
         self._buffer.remove(timestamp)
         if key in self._sorted:
             self._shrink_sorted(key, timestamp)
-        return (timestamp, values) if alone else None
+        return (timestamp, captured(values)) if alone else None
 
     def derive(self) -> None:
         """State was restored or rolled back: make anew what is derived from it."""

@@ -18,8 +18,8 @@ from headwater.operators.base import OperatorContext, Output
 from headwater.operators.functions.join import ProcessJoinFunction
 from headwater.operators.join.interval_buffer import IntervalBuffer, Kept
 from headwater.operators.process import MAX_RESULTS_HELD
-from headwater.operators.side_outputs import emit_results
-from headwater.operators.user_function import KeyedOperator, method_of
+from headwater.operators.results import Results
+from headwater.operators.user_function import SURE_KEYS, KeyedOperator, captured_key, method_of
 
 LEFT = 0
 RIGHT = 1
@@ -105,8 +105,7 @@ class IntervalJoinOperator(KeyedOperator):
         watermark, backend = self.context.watermark, self._backend
         late: list[Any] = []
         late_timestamps: list[int | None] = []
-        results: list[Any] = []
-        result_timestamps: list[int | None] = []
+        results = Results(stamped=True)
         position = iter(values)
         try:
             for value, timestamp in zip(position, timestamps, strict=True):
@@ -117,15 +116,17 @@ class IntervalJoinOperator(KeyedOperator):
                     late_timestamps.append(timestamp)
                     continue
                 backend.current_key = key = key_of(value)
+                if key.__class__ not in SURE_KEYS:
+                    backend.current_key = key = captured_key(key)
                 partners = other.between(key, timestamp + earliest, timestamp + latest)
                 if partners:
-                    pair(value, timestamp, partners, results, result_timestamps)
+                    pair(value, timestamp, partners, results)
                 own.add(key, timestamp, value, bool(partners))
         except TimestampError:
             raise
         except Exception as error:
             raise self.failure(error, values, position) from error
-        emit_results(self.output, results, result_timestamps)
+        results.emit(self.output)
         tag = self._late_tags[input_index]
         if late and tag is not None:
             self.output.emit_side(tag, late, late_timestamps)
@@ -141,8 +142,7 @@ class IntervalJoinOperator(KeyedOperator):
 
     def _hand_over_who_stayed_alone(self, watermark: int) -> None:
         backend, ctx = self._backend, self._ctx
-        results: list[Any] = []
-        result_timestamps: list[int | None] = []
+        results = Results(stamped=True)
         for due, key, side in backend.event_timers.pop_due(watermark):
             backend.current_key = key
             alone = self._sides[side].expire(key, due)
@@ -154,14 +154,13 @@ class IntervalJoinOperator(KeyedOperator):
             for value in values:
                 left, right = (value, None) if side == LEFT else (None, value)
                 try:
-                    results.extend(self._process(left, right, ctx) or ())
+                    results.take(self._process(left, right, ctx) or (), due)
                 except Exception as error:
                     raise self.user_error(error, value) from error
-            result_timestamps += [due] * (len(results) - len(result_timestamps))
-            if len(results) >= MAX_RESULTS_HELD:
-                emit_results(self.output, results, result_timestamps)
-                results, result_timestamps = [], []
-        emit_results(self.output, results, result_timestamps)
+            if len(results.values) >= MAX_RESULTS_HELD:
+                results.emit(self.output)
+                results = Results(stamped=True)
+        results.emit(self.output)
 
     def _follow_rollbacks(self) -> None:
         if self._rollbacks != self._backend.rollbacks:
@@ -169,14 +168,7 @@ class IntervalJoinOperator(KeyedOperator):
             for side in self._sides:
                 side.derive()
 
-    def _pair_left(
-        self,
-        value: Any,
-        timestamp: int,
-        partners: list[Kept],
-        results: list[Any],
-        result_timestamps: list[int | None],
-    ) -> None:
+    def _pair_left(self, value: Any, timestamp: int, partners: list[Kept], results: Results) -> None:
         """Hand a left record and its partners to the function."""
         process, ctx = self._process, self._ctx
         ctx.left_timestamp = timestamp
@@ -185,17 +177,9 @@ class IntervalJoinOperator(KeyedOperator):
             ctx.result_timestamp = later = max(timestamp, partner_timestamp)
             for right in rights:
                 if produced := process(value, right, ctx):
-                    results.extend(produced)
-            result_timestamps += [later] * (len(results) - len(result_timestamps))
+                    results.take(produced, later)
 
-    def _pair_right(
-        self,
-        value: Any,
-        timestamp: int,
-        partners: list[Kept],
-        results: list[Any],
-        result_timestamps: list[int | None],
-    ) -> None:
+    def _pair_right(self, value: Any, timestamp: int, partners: list[Kept], results: Results) -> None:
         """Hand a right record and its partners to the function."""
         process, ctx = self._process, self._ctx
         ctx.right_timestamp = timestamp
@@ -204,8 +188,7 @@ class IntervalJoinOperator(KeyedOperator):
             ctx.result_timestamp = later = max(timestamp, partner_timestamp)
             for left in lefts:
                 if produced := process(left, value, ctx):
-                    results.extend(produced)
-            result_timestamps += [later] * (len(results) - len(result_timestamps))
+                    results.take(produced, later)
 
     def _no_timestamp(self, value: Any) -> TimestampError:
         return TimestampError(

@@ -10,12 +10,11 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import repeat
 from typing import Any
 
-from headwater.common.errors import InvalidKeyError
 from headwater.common.ids import MAX_WATERMARK
-from headwater.operators.user_function import last_given, method_of
+from headwater.operators.user_function import SURE_KEYS, captured_key, last_given, method_of
 from headwater.operators.window.base import MAX_RESULTS_HELD, PANES, FiredWindow, WindowOperatorBase
 from headwater.operators.window.settings import Aggregated, Buffered, Reduced, WindowSettings
-from headwater.state.copying import is_immutable, protective_copy
+from headwater.state.copying import captured, is_immutable, protective_copy
 from headwater.state.keyed_backend import NO_KEY
 from headwater.state.panes import FoldedPanes, Panes
 from headwater.time.assigners_aligned import AlignedWindows
@@ -77,10 +76,12 @@ class AlignedWindowOperator(WindowOperatorBase):
             keys = list(map(self.key_of, position))
         except Exception as error:
             raise self.failure(error, values, position) from error
-        for key in keys:
-            if key != key:
-                problem = InvalidKeyError(f"the key is {key!r}, which is not equal to itself")
-                raise self.user_error(problem, next(value for value in values if self.key_of(value) is key))
+        if not SURE_KEYS.issuperset(map(type, keys)):
+            position = iter(values)
+            try:
+                keys = [captured_key(key) for key, _ in zip(keys, position, strict=True)]
+            except Exception as error:
+                raise self.failure(error, values, position) from error
         return keys
 
     def _add_by_processing_time(self, keys: list[Any], values: list[Any]) -> None:
@@ -237,24 +238,22 @@ class AlignedWindowOperator(WindowOperatorBase):
                 self._evaluate_pane(key, start, value, end)
             except Exception as error:
                 raise self.user_error(error, FiredWindow(self._window(start), key)) from error
-            if len(self._results) >= MAX_RESULTS_HELD:
+            if len(self._results.values) >= MAX_RESULTS_HELD:
                 self._emit_results()
         if over:
             self._clear_keys(start, keys)
 
     def _emit_values(self, keys: list[Any], values: list[Any], start: int, end: int) -> None:
         """The common case of `_evaluate_pane`: there is no window function, the values themselves are the results."""
-        if self._result_of is not None:
-            position = iter(values)
-            try:
-                values = list(map(self._result_of, position))
-            except Exception as error:
-                raise self.user_error(error, FiredWindow(self._window(start), last_given(keys, position))) from error
-        if any(value is None for value in values):  # reduced, or aggregated, to nothing
-            values = [value for value in values if value is not None]
-        self._results += values
-        self._stamps += [end] * len(values)
-        if len(self._results) >= MAX_RESULTS_HELD:
+        position = iter(values)
+        results: Iterable[Any] = position
+        if (result_of := self._result_of) is not None:
+            results = (result_of(value) for value in position)
+        try:  # None: reduced, or aggregated, to nothing
+            self._results.take((result for result in results if result is not None), end)
+        except Exception as error:
+            raise self.user_error(error, FiredWindow(self._window(start), last_given(keys, position))) from error
+        if len(self._results.values) >= MAX_RESULTS_HELD:
             self._emit_results()
 
     def _evaluate_pane(self, key: Any, start: int, value: Any, timestamp: int) -> None:
@@ -266,7 +265,7 @@ class AlignedWindowOperator(WindowOperatorBase):
             self._add_results(elements, timestamp)
         elif elements:
             self._backend.current_namespace = start
-            self._add_results(self._evaluate(key, self._window(start), elements), timestamp)
+            self._add_results(self._evaluate(captured(key), self._window(start), elements), timestamp)
 
     def _clear_keys(self, start: int, keys: Iterable[Any]) -> None:
         if self._clear_function is None:

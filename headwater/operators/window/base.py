@@ -14,7 +14,7 @@ from headwater.operators.functions.window import (
     ProcessWindowFunction,
     WindowFunction,
 )
-from headwater.operators.side_outputs import emit_results
+from headwater.operators.results import Results
 from headwater.operators.user_function import KeyedOperator, NoRecord, has_life_cycle
 from headwater.operators.window.contexts import FunctionView
 from headwater.operators.window.settings import Buffered, WindowSettings
@@ -63,8 +63,7 @@ class WindowOperatorBase(KeyedOperator):
         """Only if there is a second function, which the base class does not know about."""
         self._event_time = settings.assigner.is_event_time()
         self._late_tag = settings.late_data_tag
-        self._results: list[Any] = []
-        self._stamps: list[int | None] = []
+        self._discard_results()
 
     def setup(self, context: OperatorContext, output: Output) -> None:
         super().setup(context, output)
@@ -141,17 +140,18 @@ class WindowOperatorBase(KeyedOperator):
 
     def _add_results(self, produced: Iterable[Any] | None, timestamp: int | None) -> None:
         if produced is not None:
-            self._results.extend(produced)
-            self._stamps += [timestamp] * (len(self._results) - len(self._stamps))
+            self._results.take(produced, timestamp)
 
     def _emit_results(self) -> None:
-        results, stamps = self._results, self._stamps
-        if results:
-            self._results, self._stamps = [], []
-            emit_results(self.output, results, None if stamps.count(None) == len(stamps) else stamps)
+        results = self._results
+        if results.values:
+            self._discard_results()
+            if results.timestamps is not None and results.timestamps.count(None) == len(results.timestamps):
+                results.timestamps = None
+            results.emit(self.output)
 
     def _discard_results(self) -> None:
-        self._results, self._stamps = [], []
+        self._results = Results(stamped=True)
 
 
 def _evaluation(function: Any, view: FunctionView) -> Evaluate | None:

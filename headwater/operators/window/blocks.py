@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from math import isqrt
 from typing import Any
 
-from headwater.state.copying import is_immutable, protective_copy
+from headwater.state.copying import captured, is_immutable, protective_copy
 from headwater.state.panes import Panes
 
 _LEAST_SLICES = 8
@@ -94,7 +94,8 @@ def merge_parts(merge: Callable[[Any, Any], Any], parts: Iterable[Part]) -> dict
                 if not immutable and not is_immutable(value):
                     value = protective_copy(value)
                 so_far = merged.get(key)
-                merged[key] = value if so_far is None else merge(so_far, value)
+                folded = value if so_far is None else merge(so_far, value)
+                merged[key] = folded if folded is so_far or folded is value else captured(folded)
     except MergeFailed:
         raise  # of a block: it names the key
     except Exception as error:

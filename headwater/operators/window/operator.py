@@ -6,11 +6,12 @@ for all keys have a faster operator: `window_aligned.py`.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import reduce as fold
 from itertools import repeat
 from typing import Any
 
-from headwater.common.errors import InvalidKeyError, StateError
+from headwater.common.errors import StateError
 from headwater.common.ids import MAX_WATERMARK, MIN_WATERMARK
 from headwater.operators.base import OperatorContext, Output
 from headwater.operators.user_function import method_of
@@ -20,7 +21,7 @@ from headwater.operators.window.count_assigners import CountSlidingWindowAssigne
 from headwater.operators.window.merging import MergingWindows
 from headwater.operators.window.settings import Aggregated, Buffered, Reduced, WindowSettings
 from headwater.operators.window.triggers import CountTrigger
-from headwater.state.copying import protective_copy
+from headwater.state.copying import captured, protective_copy
 from headwater.state.descriptors import (
     AggregatingStateDescriptor,
     ListStateDescriptor,
@@ -78,16 +79,14 @@ class WindowOperator(WindowOperatorBase):
     def process_batch(self, values: list[Any], timestamps: list[int | None] | None, input_index: int = 0) -> None:
         if self._event_time:
             self._check_timestamps(values, timestamps)
-        key_of, backend, assign, view = self.key_of, self._backend, self._assigner.assign_windows, self._assigner_view
+        assign, view = self._assigner.assign_windows, self._assigner_view
+        times: Iterable[int | None] = repeat(None) if timestamps is None else timestamps
         add = self._add_to_window if self._merging is None else self._add_to_merging_window
         late: list[Any] = []
         late_timestamps: list[int | None] = []
         position = iter(values)
         try:
-            for value, timestamp in zip(position, repeat(None) if timestamps is None else timestamps):  # noqa: B905
-                backend.current_key = key = key_of(value)
-                if key != key:
-                    raise InvalidKeyError(f"the key is {key!r}, which is not equal to itself")
+            for value, timestamp in zip(self.keyed(position), times):  # noqa: B905 - `times` may be endless
                 time = MIN_WATERMARK if timestamp is None else timestamp
                 if self._merging is not None:
                     self._merging.load()
@@ -193,7 +192,7 @@ class WindowOperator(WindowOperatorBase):
                 self._on_timer(timestamp, window, namespace, on_timer, ends_windows)
             except Exception as error:
                 raise self.user_error(error, FiredWindow(window, key)) from error
-            if len(self._results) >= MAX_RESULTS_HELD:
+            if len(self._results.values) >= MAX_RESULTS_HELD:
                 self._emit_results()
         self._emit_results()
 
@@ -233,7 +232,7 @@ class WindowOperator(WindowOperatorBase):
         if self._evictor is not None:
             self._evaluate_evicting(window, namespace, place, found, timestamp)
             return
-        elements = found if self._elements_are_kept else [protective_copy(found)]
+        elements = found if self._elements_are_kept else [found]
         self._evaluate_elements(window, namespace, elements, timestamp)
 
     def _evaluate_elements(self, window: Any, namespace: Any, elements: list[Any], timestamp: int | None) -> None:
@@ -241,7 +240,7 @@ class WindowOperator(WindowOperatorBase):
             self._add_results(elements, timestamp)
             return
         self._backend.current_namespace = namespace
-        self._add_results(self._evaluate(self._backend.current_key, window, elements), timestamp)
+        self._add_results(self._evaluate(captured(self._backend.current_key), window, elements), timestamp)
 
     def _evaluate_evicting(
         self, window: Any, namespace: Any, place: Any, found: list[Any], timestamp: int | None

@@ -9,15 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import repeat
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
-from headwater.common.errors import InvalidKeyError
 from headwater.common.ids import MAX_WATERMARK, MIN_WATERMARK
 from headwater.operators.user_function import method_of
 from headwater.operators.window.base import MAX_RESULTS_HELD, SESSIONS, FiredWindow, WindowOperatorBase
 from headwater.operators.window.settings import Aggregated, Buffered, Reduced, WindowSettings
-from headwater.state.copying import protective_copy
+from headwater.state.copying import captured, protective_copy
 from headwater.state.descriptors import ListStateDescriptor, ValueStateDescriptor
+from headwater.state.folding import FoldedValues
 from headwater.state.keyed_backend import KeyedStateBackend
 from headwater.state.merging import merge_namespaces
 from headwater.state.timers import TimerQueue
@@ -57,7 +57,7 @@ class SessionWindowOperator(WindowOperatorBase):
         self._lateness = settings.allowed_lateness_ms if self._event_time else 0
 
     def open(self) -> None:
-        self._sessions = self._backend.get_state(ValueStateDescriptor(SESSIONS))
+        self._sessions = cast(FoldedValues, self._backend.get_state(ValueStateDescriptor(SESSIONS)))
         self._content = _content(self.settings, self._backend)
         self._timers: TimerQueue = self._backend.event_timers if self._event_time else self._backend.processing_timers
         super().open()
@@ -70,14 +70,11 @@ class SessionWindowOperator(WindowOperatorBase):
             times: Any = timestamps
         else:
             times = repeat(self.context.processing_time_ms)
-        key_of, backend, gap_of = self.key_of, self._backend, self._gap_of
+        gap_of = self._gap_of
         late: list[int] = []
         position = iter(values)
         try:
-            for index, (value, time) in enumerate(zip(position, times)):  # noqa: B905 - `times` may be endless
-                backend.current_key = key = key_of(value)
-                if key != key:
-                    raise InvalidKeyError(f"the key is {key!r}, which is not equal to itself")
+            for index, (value, time) in enumerate(zip(self.keyed(position), times)):  # noqa: B905 - `times` may be endless
                 if not self._add(value, time, time + gap_of(value)):
                     late.append(index)
         except Exception as error:
@@ -93,7 +90,7 @@ class SessionWindowOperator(WindowOperatorBase):
         joined: Session | None = None
         apart: tuple[Session, ...] = ()
         follows_by_timer = True
-        for session in self._sessions.value() or ():
+        for session in self._sessions.live() or ():
             if session[0] > end or start > session[1]:
                 apart += (session,)
                 continue
@@ -111,7 +108,7 @@ class SessionWindowOperator(WindowOperatorBase):
         else:
             old_start, old_end, id, held = joined
             joined = (min(old_start, start), max(old_end, end), id, content.add(id, held, value))
-        self._sessions.update((*apart, joined))
+        self._sessions.update((*apart, joined), given_away=True)
         fired = joined[1] - 1 <= now
         if not follows_by_timer:
             self._set_timer(joined, after_firing=fired)
@@ -160,7 +157,7 @@ class SessionWindowOperator(WindowOperatorBase):
         backend = self._backend
         for timestamp, key, id in self._timers.pop_due(up_to):
             backend.current_key = key
-            session = next((each for each in self._sessions.value() or () if each[2] == id), None)
+            session = next((each for each in self._sessions.live() or () if each[2] == id), None)
             if session is None:
                 continue  # it was joined with another one
             if reached is not None:
@@ -170,7 +167,7 @@ class SessionWindowOperator(WindowOperatorBase):
                 self._on_timer(timestamp, session)
             except Exception as error:
                 raise self.user_error(error, FiredWindow(TimeWindow(session[0], session[1]), key)) from error
-            if len(self._results) >= MAX_RESULTS_HELD:
+            if len(self._results.values) >= MAX_RESULTS_HELD:
                 self._emit_results()
         self._emit_results()
 
@@ -193,11 +190,11 @@ class SessionWindowOperator(WindowOperatorBase):
             self._add_results(elements, timestamp)
         elif elements:
             window = TimeWindow(start, end)
-            self._add_results(self._evaluate(self._backend.current_key, window, elements), timestamp)
+            self._add_results(self._evaluate(captured(self._backend.current_key), window, elements), timestamp)
 
     def _end(self, session: Session) -> None:
-        left = tuple(each for each in self._sessions.value() or () if each[2] != session[2])
-        self._sessions.update(left or None)
+        left = tuple(each for each in self._sessions.live() or () if each[2] != session[2])
+        self._sessions.update(left or None, given_away=True)
         self._content.clear(session[2])
         self._call_clear(TimeWindow(session[0], session[1]), None)
 
@@ -214,7 +211,7 @@ def _reduced(contents: Reduced) -> _Content:
     reduce = method_of(contents.function, "reduce", "reduce")
 
     def fold(one: Any, other: Any) -> Any:
-        return other if one is None else one if other is None else reduce(one, other)
+        return other if one is None else one if other is None else _owned(reduce(one, other), one)
 
     return _Content(
         first=lambda id, value: value,
@@ -234,12 +231,17 @@ def _aggregated(contents: Aggregated) -> _Content:
         return [] if result is None else [protective_copy(result)]
 
     return _Content(
-        first=lambda id, value: add(value, create()),
-        add=lambda id, held, value: add(value, held),
-        merge=lambda id, held, other_id, other: contents.function.merge(held, other),
+        first=lambda id, value: captured(add(value, create())),
+        add=lambda id, held, value: _owned(add(value, held), held),
+        merge=lambda id, held, other_id, other: _owned(contents.function.merge(held, other), held),
         elements=elements,
         clear=lambda id: None,
     )
+
+
+def _owned(folded: Any, held: Any) -> Any:
+    """What a function made of `held`, to be held from now on: its own objects are copied."""
+    return folded if folded is held else captured(folded)
 
 
 def _buffered(backend: KeyedStateBackend) -> _Content:

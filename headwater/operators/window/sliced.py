@@ -18,7 +18,7 @@ from headwater.operators.window.aligned import AlignedWindowOperator
 from headwater.operators.window.base import MAX_RESULTS_HELD, SLICES, FiredWindow
 from headwater.operators.window.blocks import MergeFailed, SliceBlocks, merge_parts
 from headwater.operators.window.settings import Aggregated, WindowSettings
-from headwater.state.copying import protective_copy
+from headwater.state.copying import captured, protective_copy
 
 _FIRE, _END = 0, 1
 
@@ -114,7 +114,7 @@ class SlicedWindowOperator(AlignedWindowOperator):
                 self._evaluate_pane(key, start, value, end)
             except Exception as error:
                 raise self.user_error(error, FiredWindow(self._window(start), key)) from error
-            if len(self._results) >= MAX_RESULTS_HELD:
+            if len(self._results.values) >= MAX_RESULTS_HELD:
                 self._emit_results()
 
     # -- merging ------------------------------------------------------------------------------------------------------
@@ -134,7 +134,7 @@ class SlicedWindowOperator(AlignedWindowOperator):
             value = self._panes.peek(begin).get(key)
             if value is not None:
                 own = protective_copy(value)
-                merged = own if merged is None else self._merge(merged, own)
+                merged = own if merged is None else captured(self._merge(merged, own))
         return merged
 
     def _keys_in(self, start: int, slices: list[int]) -> Iterable[Any]:
