@@ -27,6 +27,7 @@ from headwater.operators.reduce import KeyedReduceOperator
 from headwater.operators.sink import SinkOperator
 from headwater.operators.timestamps import TimestampsAndWatermarksOperator
 from headwater.operators.user_function import KeyedOperator
+from headwater.state.copying import captured
 from headwater.testing.operator_harness import OperatorHarness
 
 _UNKEYED: dict[type, Callable[[Any], Operator]] = {
@@ -65,7 +66,7 @@ class OneInputOperatorHarness(OperatorHarness):
     def process_elements(self, values: Iterable[Any], timestamps: Sequence[int | None] | None = None) -> None:
         """Process records as one batch, as they arrive in a job."""
         self.open()
-        batch = list(values)
+        batch = list(map(captured, values))
         if isinstance(self.operator, KeyedOperator):
             self._check_route(self.operator.key_of, batch)
         self.operator.process_batch(batch, None if timestamps is None else list(timestamps))

@@ -20,6 +20,7 @@ from headwater.operators.connected.map import CoMapOperator, KeyedCoMapOperator
 from headwater.operators.connected.process import CoProcessOperator, KeyedCoProcessOperator
 from headwater.operators.functions import broadcast as functions_broadcast
 from headwater.operators.functions import connected as functions_co
+from headwater.state.copying import captured
 from headwater.state.descriptors import MapStateDescriptor
 from headwater.testing.operator_harness import OperatorHarness
 
@@ -72,11 +73,11 @@ class TwoInputOperatorHarness(OperatorHarness):
 
     def process_elements1(self, values: Iterable[Any], timestamps: Sequence[int | None] | None = None) -> None:
         """Process records of the first stream as one batch."""
-        self._process(0, list(values), timestamps)
+        self._process(0, list(map(captured, values)), timestamps)
 
     def process_elements2(self, values: Iterable[Any], timestamps: Sequence[int | None] | None = None) -> None:
         """Process records of the second stream as one batch."""
-        self._process(1, list(values), timestamps)
+        self._process(1, list(map(captured, values)), timestamps)
 
     def process_watermark1(self, watermark: int) -> None:
         """Event time of the first stream reaches `watermark`; the operator's is the lower one of both."""

@@ -21,6 +21,7 @@ from headwater.operators.base import Operator, OperatorContext
 from headwater.operators.type_check import check_state_types
 from headwater.runtime.stage.edges import EdgeWriter, Emit
 from headwater.state.backends import HEAP, backend_kind, make_keyed_backend
+from headwater.state.copying import all_captured
 from headwater.state.keyed_backend import KeyedStateBackend
 from headwater.state.keys.key_groups import key_group_range
 from headwater.state.operator_backend import OperatorStateBackend
@@ -175,8 +176,15 @@ def _own_copy(factory: Callable[[], Operator]) -> Callable[[], Operator]:
 
 
 def _deliver(ports: list[Port], values: list[Any], timestamps: Timestamps) -> None:
+    """Each consumer gets records of its own: one that changes them in place must not be seen by the others.
+
+    Edges may share: they change nothing. But they hold records until a chunk is full, while operators run.
+    """
     for port in ports[1:]:
-        port.batch(list(values), None if timestamps is None else list(timestamps))
+        shared = isinstance(port, EdgePort) and isinstance(ports[0], EdgePort)
+        port.batch(
+            list(values) if shared else list(all_captured(values)), None if timestamps is None else [*timestamps]
+        )
     if ports:
         ports[0].batch(values, timestamps)
 

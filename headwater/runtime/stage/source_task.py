@@ -15,6 +15,7 @@ from headwater.metrics import add_measured
 from headwater.runtime.job.acks import SourceAck, SplitAck
 from headwater.runtime.slot.protocol import Attempt
 from headwater.runtime.stage.runner import EpochOutcome, StageRunner
+from headwater.state.copying import all_captured
 from headwater.state.operator_backend import OperatorStateBackend
 
 if TYPE_CHECKING:
@@ -119,7 +120,7 @@ def _read_split(
                 if not records:
                     break
                 count += len(records)
-                output.emit(records, source.timestamps_of(records))
+                output.emit(all_captured(records), source.timestamps_of(records))
                 yield None
             position = reader.position()
             counters = reader.counters()
