@@ -37,7 +37,8 @@ class Output(Protocol):
     """Where an operator's results go: the next operators of the chain, or the edges that leave the stage.
 
     `timestamps` is None when no record of the batch has a timestamp; otherwise it is as long as `values` and may hold
-    None for single records. The receiver owns both lists after the call: the caller must not touch them again.
+    None for single records. The receiver owns both lists, and all in them that can change, after the call. Whoever goes
+    on holding a record, such as the function that made it, emits a copy (`headwater.operators.results`).
     """
 
     def emit(self, values: list[Any], timestamps: list[int | None] | None) -> None: ...
@@ -98,7 +99,7 @@ class Operator(ABC):
 
     @abstractmethod
     def process_batch(self, values: list[Any], timestamps: list[int | None] | None, input_index: int = 0) -> None:
-        """Process records of one input, in order. The lists belong to the operator."""
+        """Process records of one input, in order. The lists, and the records in them, belong to the operator."""
 
     def process_watermark(self, watermark: int) -> None:
         """Event time reached `watermark` (the minimum over all inputs; it only ever grows).

@@ -1,8 +1,10 @@
 """What user functions see of state: the interfaces of `pyflink.datastream.state`.
 
-All of them are about the current key: the one of the record, or timer, that the function is called for. A value that
-can change in place (a list, a dict, an object) and is read from state may be changed; the change is part of the epoch.
-It must not be kept and changed after the function has returned.
+All of them are about the current key: the one of the record, or timer, that the function is called for.
+
+State keeps copies and hands out copies: only `update`, `put`, `add`, `remove` and `clear` change it. A list or an
+object that was read, or stored, may be changed and kept; the state does not notice. What cannot change in place is not
+copied.
 """
 
 from __future__ import annotations
@@ -159,7 +161,7 @@ class MapState(State, Generic[K, V]):
 
 
 class ReadOnlyBroadcastState(State, Generic[K, V]):
-    """What every partition was told alike, for reading. Values must not be changed in place."""
+    """What every partition was told alike, for reading."""
 
     __slots__ = ()
 
