@@ -10,6 +10,7 @@ from headwater.state.api import MapState
 from headwater.state.change_log import Combine, Join
 from headwater.state.copying import ATOMIC, are_immutable, captured, protective_copy
 from headwater.state.heap.store import ABSENT, UNCHANGED, HeapStore, Keep
+from headwater.state.keys.stable_hash import PLAIN_KEYS, check_map_key
 
 _EMPTY: dict[Any, Any] = {}
 
@@ -36,6 +37,8 @@ class HeapMapState(HeapStore, MapState[Any, Any]):
             key = self.owned(key)
         owner = self._scope.current_key
         entries = self.table.get(owner)
+        if key.__class__ not in PLAIN_KEYS and (entries is None or key not in entries):
+            check_map_key(key)
         log = self.undo.get(owner)
         if log is None:
             log = self.undo[owner] = {} if entries is not None else _Whole({})

@@ -1,16 +1,14 @@
 """A hash of keys that is the same in every process, on every machine, for ever.
 
 Python's own `hash` of a str differs from process to process, so it cannot say which partition owns a key. This one
-can, and keeps Python's law: keys that are equal hash alike (`1 == 1.0 == True == Decimal(1)`). It decides where
-persisted state is found again: changing any value it returns breaks all checkpoints.
+can, and keeps Python's law: keys that are equal hash alike (`1 == 1.0 == True == Decimal(1)`). Which keys are equal is
+known for the classes of `key_classes.py`; others are refused. The hash decides where persisted state is found again:
+changing any value it returns breaks all checkpoints.
 """
 
 from __future__ import annotations
 
-import copyreg
-import dataclasses
 import datetime
-import numbers
 import struct
 import sys
 import uuid
@@ -22,8 +20,21 @@ from typing import TYPE_CHECKING, Any
 
 from xxhash import xxh32_intdigest
 
-from headwater.common.errors import InvalidKeyError, short_repr
+from headwater.common.errors import InvalidKeyError, StateError
 from headwater.common.types import Row
+from headwater.state.key_classes import (
+    PARTS,
+    Dataclass,
+    check_class,
+    check_decimal,
+    class_name,
+    compared_values,
+    enum_name,
+    known_form,
+    refuse_nan,
+    row_fields,
+    utc_text,
+)
 
 if TYPE_CHECKING:
     import numpy
@@ -34,27 +45,38 @@ pack_signed = struct.Struct("<q").pack
 _HASH_MODULUS = sys.hash_info.modulus
 """Smaller integers are their own hash."""
 
-_CURE = "return a str, number, tuple or another immutable value from the key selector"
+PLAIN_KEYS = frozenset((str, int, bytes, bool, type(None)))
+"""All their objects can be keys."""
 
 
 def stable_hash(key: Any) -> int:
-    """An unsigned 32-bit hash of `key`; raises `InvalidKeyError` for what cannot be a key (unhashable, NaN).
-
-    Objects of user classes are hashed by class and pickled state, so their `__eq__` must compare that state.
-    """
+    """An unsigned 32-bit hash of `key`; raises `InvalidKeyError` for what cannot be a key (see `key_classes.py`)."""
     hasher = _HASHERS.get(key.__class__)
-    return hasher(key) if hasher is not None else _hash_by_ancestry(key)
+    return hasher(key) if hasher is not None else _hash_other(key)
+
+
+def _hash_other(key: Any) -> int:
+    base, key = known_form(key)
+    return _HASHERS[base](key)
+
+
+def check_map_key(key: Any) -> None:
+    """Raise `StateError` for what cannot be a key of a map state. Not for `PLAIN_KEYS`, which all can."""
+    try:
+        stable_hash(key)
+    except InvalidKeyError as error:
+        raise StateError(f"of a map state: {error}") from None
 
 
 def _hash_str(key: str) -> int:
     return xxh32_intdigest(key.encode("utf-8", "surrogatepass"))
 
 
-def _hash_bytes(key: bytes | memoryview) -> int:
+def _hash_bytes(key: bytes) -> int:
     return xxh32_intdigest(key)
 
 
-def _hash_int(key: int) -> int:
+def _hash_int(key: int | Fraction) -> int:
     return xxh32_intdigest(pack_signed(hash(key)))
 
 
@@ -85,23 +107,19 @@ def hash_integers(keys: Sequence[Any]) -> NDArray[numpy.uint32] | None:
 
 
 def _hash_number(key: Any) -> int:
-    _refuse_nan(key)
+    refuse_nan(key)
     # Python makes hash() of all numbers agree where they are equal, and does not salt it.
     return xxh32_intdigest(pack_signed(hash(key)))
 
 
-def _refuse_nan(key: Any) -> None:
-    try:
-        is_nan = bool(key != key)
-    except ArithmeticError:  # a signalling Decimal NaN does not even let itself be compared
-        is_nan = True
-    if is_nan:
-        raise InvalidKeyError(f"the key is {key!r}, which is not equal to itself and would never be found; {_CURE}")
+def _hash_decimal(key: Decimal) -> int:
+    check_decimal(key)
+    return xxh32_intdigest(pack_signed(hash(key)))
 
 
 def _hash_tuple(key: tuple[Any, ...]) -> int:
     # `_combine(b"(", map(stable_hash, key))`, at half its cost: tuples are frequent keys.
-    parts = [(_HASHERS.get(part.__class__) or _hash_by_ancestry)(part) for part in key]
+    parts = [(_HASHERS.get(part.__class__) or _hash_other)(part) for part in key]
     return xxh32_intdigest(struct.pack(f"<c{len(parts)}I", b"(", *parts))
 
 
@@ -114,19 +132,20 @@ def _hash_none(_: None) -> int:
 
 
 def _hash_row(key: Row) -> int:
-    names = key.get_field_names()
-    if names is None:
+    fields = row_fields(key)
+    if fields is None:
         return _combine(b"R", map(stable_hash, key))
     # Rows with equal names in another order are equal, so the order must not count.
-    return _combine(b"N", sorted(_hash_tuple(pair) for pair in zip(names, key, strict=False)))
+    return _combine(b"N", sorted(map(_hash_tuple, fields)))
 
 
 def _hash_enum(key: Enum) -> int:
-    return _combine(b"E", (_hash_type(type(key)), _hash_str(key.name)))
+    return _combine(b"E", (_hash_str(class_name(type(key))), stable_hash(enum_name(key))))
 
 
 def _hash_type(key: type) -> int:
-    return _hash_str(f"{key.__module__}.{key.__qualname__}")
+    check_class(key)
+    return _hash_str(class_name(key))
 
 
 def _hash_uuid(key: uuid.UUID) -> int:
@@ -140,7 +159,7 @@ def _hash_moment(key: datetime.datetime | datetime.time) -> int:
     if offset is None:
         return _hash_str(moment.isoformat())
     if isinstance(moment, datetime.datetime):
-        return _hash_str((moment.replace(tzinfo=None) - offset).isoformat() + "Z")
+        return _hash_str(utc_text(moment, offset))
     since_midnight = datetime.timedelta(
         hours=moment.hour, minutes=moment.minute, seconds=moment.second, microseconds=moment.microsecond
     )
@@ -156,29 +175,11 @@ def _hash_timedelta(key: datetime.timedelta) -> int:
 
 
 def _hash_dataclass(key: Any) -> int:
-    values = (getattr(key, field.name) for field in dataclasses.fields(key) if field.compare)
-    return _combine(b"C", (_hash_type(type(key)), *map(stable_hash, values)))
+    return _combine(b"C", (_hash_str(class_name(type(key))), *map(stable_hash, compared_values(key))))
 
 
-def _hash_object(key: Any) -> int:
-    """By what pickle would store, but by structure: bytes of a pickle differ between equal objects."""
-    try:
-        reduced = key.__reduce_ex__(4)
-    except Exception as error:
-        raise InvalidKeyError(f"the key {short_repr(key)} cannot be pickled ({error}); {_CURE}") from error
-    return _hash_structure(reduced)
-
-
-def _hash_structure(part: Any) -> int:
-    if isinstance(part, (list, tuple)):
-        return _combine(b"[", map(_hash_structure, part))
-    if isinstance(part, dict):
-        return _combine(b"m", sorted(_hash_structure(pair) for pair in part.items()))
-    if isinstance(part, (set, frozenset)):
-        return _combine(b"{", sorted(map(_hash_structure, part)))
-    if callable(part) and hasattr(part, "__qualname__"):
-        return _hash_type(part)  # functions have the same two names
-    return stable_hash(part)
+def _hash_parts(parts: Callable[[Any], tuple[Any, ...]]) -> Callable[[Any], int]:
+    return lambda key: _hash_tuple(parts(key))
 
 
 def _combine(tag: bytes, hashes: Iterable[int]) -> int:
@@ -192,52 +193,20 @@ _HASHERS: dict[type, Callable[[Any], int]] = {
     int: _hash_int,
     bool: _hash_int,
     float: _hash_number,
-    Decimal: _hash_number,
-    Fraction: _hash_number,
+    complex: _hash_number,
+    Decimal: _hash_decimal,
+    Fraction: _hash_int,
     tuple: _hash_tuple,
     type(None): _hash_none,
     frozenset: _hash_frozenset,
     Row: _hash_row,
+    Enum: _hash_enum,
     uuid.UUID: _hash_uuid,
     datetime.datetime: _hash_moment,
     datetime.time: _hash_moment,
     datetime.date: _hash_date,
     datetime.timedelta: _hash_timedelta,
+    type: _hash_type,
+    Dataclass: _hash_dataclass,
+    **{cls: _hash_parts(parts) for cls, parts in PARTS.items()},
 }
-
-# Subclasses are equal to their base's values (a NamedTuple to a tuple, an IntEnum to an int), so these come first.
-_ANCESTORS: tuple[tuple[type | tuple[type, ...], Callable[[Any], int]], ...] = (
-    (str, _hash_str),
-    ((bytes, memoryview), _hash_bytes),
-    (int, _hash_int),
-    (numbers.Number, _hash_number),
-    (tuple, _hash_tuple),
-    (frozenset, _hash_frozenset),
-    (Row, _hash_row),
-    (Enum, _hash_enum),
-    (uuid.UUID, _hash_uuid),
-    ((datetime.datetime, datetime.time), _hash_moment),
-    (datetime.date, _hash_date),
-    (datetime.timedelta, _hash_timedelta),
-    (type, _hash_type),
-)
-
-
-def _hash_by_ancestry(key: Any) -> int:
-    """For classes not met before. Raises for what Python cannot hash, or hashes by identity."""
-    cls = type(key)
-    try:
-        hash(key)
-    except TypeError as error:
-        raise InvalidKeyError(f"the key {short_repr(key)} is unhashable ({error}); {_CURE}") from error
-    _refuse_nan(key)
-    for ancestor, hasher in _ANCESTORS:
-        if isinstance(key, ancestor):
-            return hasher(key)
-    if getattr(cls, "__hash__", None) is object.__hash__ and cls not in copyreg.dispatch_table:
-        raise InvalidKeyError(
-            f"the key {short_repr(key)} is a {cls.__qualname__}, which compares by identity: a copy that came through "
-            f"a shuffle or checkpoint would be another key; make it a frozen dataclass, define __eq__ and __hash__, "
-            f"or {_CURE}"
-        )
-    return _hash_dataclass(key) if dataclasses.is_dataclass(key) else _hash_object(key)

@@ -1,16 +1,14 @@
 """Keys as bytes: equal keys have equal bytes, other keys other bytes, and no key's bytes begin with another's.
 
 RocksDB compares bytes, so it needs what Python's `==` gives a dict for free: `1 == 1.0 == True` are one key, and so are
-a NamedTuple and its tuple. What is equal is decided as in `stable_hash.py`. Plain keys can be had back from their
-bytes; of the others (`1.0`, a dataclass) whoever stores them keeps a pickle as well. The bytes are persisted in native
-checkpoints: they must not change.
+a NamedTuple and its tuple. What can be a key, and which keys are equal, is known from `key_classes.py`. Plain keys can
+be had back from their bytes; of the others (`1.0`, a dataclass) whoever stores them keeps a pickle as well. The bytes
+are persisted in native checkpoints: they must not change.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import datetime
-import numbers
 import struct
 import uuid
 from collections.abc import Callable, Iterable
@@ -18,8 +16,21 @@ from decimal import Decimal
 from enum import Enum
 from fractions import Fraction
 from typing import Any, Final
+from zoneinfo import ZoneInfo
 
-from headwater.common.types import Row
+from headwater.common.errors import InvalidKeyError
+from headwater.common.types import Row, RowKind
+from headwater.state.key_classes import (
+    PARTS,
+    Dataclass,
+    check_class,
+    class_name,
+    compared_values,
+    enum_name,
+    known_form,
+    row_fields,
+    utc_text,
+)
 
 pack_int: Final = struct.Struct(">Bq").pack
 pack_length: Final = struct.Struct(">BI").pack
@@ -33,7 +44,8 @@ STR: Final = 2
 _BIG_INT, _FLOAT, _BYTES, _NONE, _TUPLE, _UUID = range(3, 9)
 # From here on bytes cannot be made into a key again.
 _RATIO, _COMPLEX, _FROZENSET, _ROW, _NAMED_ROW, _ENUM, _TYPE, _MOMENT, _SPAN = range(32, 41)
-_DATACLASS, _OBJECT, _LIST, _DICT, _SET = range(48, 53)
+_PARTS, _ROW_OF_KIND, _LOCAL_MOMENT = range(41, 44)
+_DATACLASS = 48
 
 MIN_INT: Final = -(2**63)
 MAX_INT: Final = 2**63 - 1
@@ -45,7 +57,12 @@ Encoded = tuple[bytes, bool]
 def encode_key(key: Any) -> Encoded:
     """The bytes of `key`, which `stable_hash` accepts."""
     encoder = _ENCODERS.get(key.__class__)
-    return encoder(key) if encoder is not None else _encode_by_ancestry(key)
+    return encoder(key) if encoder is not None else _encode_other(key)
+
+
+def _encode_other(key: Any) -> Encoded:
+    base, key = known_form(key)
+    return _ENCODERS[base](key)[0], False
 
 
 def decode_key(data: bytes, position: int = 0) -> tuple[Any, int]:
@@ -103,13 +120,14 @@ def _encode_float(key: float) -> Encoded:
     return _pack_float(_FLOAT, key), True
 
 
+def _encode_complex(key: complex) -> Encoded:
+    if key.imag:
+        return _joined(_COMPLEX, map(_encode_float, (key.real, key.imag)))
+    return _encode_float(key.real)[0], False
+
+
 def _encode_number(key: Any) -> Encoded:
     """Whatever the class, a number has the bytes of the simplest number that equals it: int, float, fraction."""
-    if isinstance(key, numbers.Complex) and not isinstance(key, numbers.Real):
-        number = complex(key)
-        if number.imag:
-            return _joined(_COMPLEX, map(_encode_float, (number.real, number.imag)))
-        return _encode_float(number.real)[0], False
     as_float = _as_float(key)
     if as_float is not None and not as_float.is_integer() and as_float == key:
         return _pack_float(_FLOAT, as_float), False
@@ -131,19 +149,32 @@ def _encode_frozenset(key: frozenset[Any]) -> Encoded:
 
 
 def _encode_row(key: Row) -> Encoded:
-    names = key.get_field_names()
-    if names is None:
+    kind = key.get_row_kind()
+    encoded = _encode_fields(key)
+    if kind is RowKind.INSERT:
+        return encoded
+    return _joined(_ROW_OF_KIND, (_encode_int(kind.value), encoded))
+
+
+def _encode_fields(key: Row) -> Encoded:
+    fields = row_fields(key)
+    if fields is None:
         return _joined(_ROW, map(encode_key, key))
     # Rows with equal names in another order are equal, so the order must not count.
-    return _sorted(_NAMED_ROW, (_encode_tuple(pair) for pair in zip(names, key, strict=False)))
+    return _sorted(_NAMED_ROW, map(_encode_tuple, fields))
 
 
 def _encode_enum(key: Enum) -> Encoded:
-    return _joined(_ENUM, (_encode_type(type(key)), _encode_str(key.name)))
+    return _joined(_ENUM, (_encode_name(type(key)), encode_key(enum_name(key))))
 
 
-def _encode_type(key: Any) -> Encoded:
-    return _framed(_TYPE, f"{key.__module__}.{key.__qualname__}".encode()), False
+def _encode_type(key: type) -> Encoded:
+    check_class(key)
+    return _encode_name(key)
+
+
+def _encode_name(key: type) -> Encoded:
+    return _framed(_TYPE, class_name(key).encode()), False
 
 
 def _encode_moment(key: datetime.datetime | datetime.time | datetime.date) -> Encoded:
@@ -155,11 +186,24 @@ def _encode_moment(key: datetime.datetime | datetime.time | datetime.date) -> En
     if offset is None:
         return _framed(_MOMENT, moment.isoformat().encode()), False
     if isinstance(moment, datetime.datetime):
-        return _framed(_MOMENT, ((moment.replace(tzinfo=None) - offset).isoformat() + "Z").encode()), False
+        if offset != moment.replace(fold=1).utcoffset():
+            return _encode_local(moment)
+        return _framed(_MOMENT, utc_text(moment, offset).encode()), False
     since_midnight = datetime.timedelta(
         hours=moment.hour, minutes=moment.minute, seconds=moment.second, microseconds=moment.microsecond
     )
     return _framed(_MOMENT, b"Z" + _encode_timedelta(since_midnight - offset)[0]), False
+
+
+def _encode_local(moment: datetime.datetime) -> Encoded:
+    """A moment that its clock shows twice, or never: Python takes it to be equal to none of another time zone."""
+    zone = moment.tzinfo
+    if not isinstance(zone, ZoneInfo) or zone.key is None:
+        raise InvalidKeyError(
+            f"the key is {moment!r}, which its clock shows twice or never, with a time zone that is compared by "
+            f"identity; use zoneinfo.ZoneInfo, or key by x.astimezone(datetime.UTC)"
+        )
+    return _joined(_LOCAL_MOMENT, (_encode_str(moment.replace(tzinfo=None).isoformat()), _encode_str(zone.key)))
 
 
 def _encode_timedelta(key: datetime.timedelta) -> Encoded:
@@ -167,25 +211,11 @@ def _encode_timedelta(key: datetime.timedelta) -> Encoded:
 
 
 def _encode_dataclass(key: Any) -> Encoded:
-    values = (getattr(key, field.name) for field in dataclasses.fields(key) if field.compare)
-    return _joined(_DATACLASS, (_encode_type(type(key)), *map(encode_key, values)))
+    return _joined(_DATACLASS, (_encode_name(type(key)), *map(encode_key, compared_values(key))))
 
 
-def _encode_object(key: Any) -> Encoded:
-    return _joined(_OBJECT, (_encode_structure(key.__reduce_ex__(4)),))
-
-
-def _encode_structure(part: Any) -> Encoded:
-    """By what pickle would store, but by structure: the bytes of a pickle differ between equal objects."""
-    if isinstance(part, (list, tuple)):
-        return _joined(_LIST, map(_encode_structure, part))
-    if isinstance(part, dict):
-        return _sorted(_DICT, map(_encode_structure, part.items()))
-    if isinstance(part, (set, frozenset)):
-        return _sorted(_SET, map(_encode_structure, part))
-    if callable(part) and hasattr(part, "__qualname__"):
-        return _encode_type(part)
-    return encode_key(part)
+def _encode_parts(parts: Callable[[Any], tuple[Any, ...]]) -> Callable[[Any], Encoded]:
+    return lambda key: _joined(_PARTS, map(encode_key, parts(key)))
 
 
 def _framed(tag: int, content: bytes) -> bytes:
@@ -217,35 +247,17 @@ _ENCODERS: dict[type, Callable[[Any], Encoded]] = {
     type(None): _encode_none,
     uuid.UUID: _encode_uuid,
     bool: lambda key: (_encode_int(key)[0], False),
+    complex: _encode_complex,
     Decimal: _encode_number,
     Fraction: _encode_number,
     frozenset: _encode_frozenset,
     Row: _encode_row,
+    Enum: _encode_enum,
     datetime.datetime: _encode_moment,
     datetime.time: _encode_moment,
     datetime.date: _encode_moment,
     datetime.timedelta: _encode_timedelta,
+    type: _encode_type,
+    Dataclass: _encode_dataclass,
+    **{cls: _encode_parts(parts) for cls, parts in PARTS.items()},
 }
-
-# The order and the classes are those of `stable_hash`: subclasses are equal to their base's values.
-_ANCESTORS: tuple[tuple[type | tuple[type, ...], Callable[[Any], Encoded]], ...] = (
-    (str, lambda key: _encode_str(str.__str__(key))),
-    ((bytes, memoryview), lambda key: _encode_bytes(bytes(key))),
-    (int, lambda key: _encode_int(int(key))),
-    (numbers.Number, _encode_number),
-    (tuple, _encode_tuple),
-    (frozenset, _encode_frozenset),
-    (Row, _encode_row),
-    (Enum, _encode_enum),
-    (uuid.UUID, _encode_uuid),
-    ((datetime.datetime, datetime.time, datetime.date), _encode_moment),
-    (datetime.timedelta, _encode_timedelta),
-    (type, _encode_type),
-)
-
-
-def _encode_by_ancestry(key: Any) -> Encoded:
-    for ancestor, encoder in _ANCESTORS:
-        if isinstance(key, ancestor):
-            return encoder(key)[0], False
-    return _encode_dataclass(key) if dataclasses.is_dataclass(key) else _encode_object(key)

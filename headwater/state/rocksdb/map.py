@@ -9,6 +9,7 @@ from headwater.state.api import MapState
 from headwater.state.change_log import Combine
 from headwater.state.copying import captured
 from headwater.state.heap.store import ABSENT, Keep, KeyScope
+from headwater.state.keys.stable_hash import PLAIN_KEYS, check_map_key
 from headwater.state.rocksdb.database import Changes
 from headwater.state.rocksdb.keys import decode_key, encode_key
 from headwater.state.rocksdb.store import (
@@ -74,6 +75,8 @@ class RocksMapState(RocksStore, MapState[Any, Any]):
     def _put(self, key: Any, value: Any) -> None:
         owner = self._scope.current_key
         entries = self._entries(owner)
+        if key.__class__ not in PLAIN_KEYS and key not in entries.values:
+            check_map_key(key)
         log = self.changed.get(owner)
         if log is None:
             log = self.changed[owner] = _Log(self._marked(owner, entries))
