@@ -13,6 +13,7 @@ from headwater.operators.base import Operator, OperatorContext, Output
 from headwater.operators.functions.plain import CheckpointedFunction, Function
 from headwater.operators.functions.runtime_context import RuntimeContext
 from headwater.state.copying import captured
+from headwater.state.frozen_keys import FrozenKeyOf
 from headwater.state.keyed_backend import NO_KEY
 
 _log = logging.getLogger(__name__)
@@ -139,6 +140,14 @@ class KeyedOperator(UserFunctionOperator):
         super().__init__(function)
         self.key_selector = key_selector
         self.key_of = method_of(key_selector, "get_key", "key_by")
+        self.keys_of: tuple[Any, ...] = ()
+        """Of an operator with several inputs: the key selector of each, None for one that is not keyed."""
+
+    def freeze_keys(self) -> None:
+        """Before a batch with a key that can be changed: keys are frozen from here on. May be called again."""
+        if not isinstance(self.key_of, FrozenKeyOf):
+            self.key_of = FrozenKeyOf(self.key_of)
+            self.keys_of = tuple(key_of and FrozenKeyOf(key_of) for key_of in self.keys_of)
 
     def setup(self, context: OperatorContext, output: Output) -> None:
         super().setup(context, output)

@@ -29,6 +29,7 @@ from typing import Any
 
 from headwater.common.errors import InvalidKeyError, short_repr
 from headwater.common.types import Row
+from headwater.state.frozen_keys import FrozenDict, FrozenList
 from headwater.time.windows import CountWindow, GlobalWindow, TimeWindow
 
 CURE = "use a str, a number, a tuple or another immutable value as the key"
@@ -172,6 +173,8 @@ def _range_parts(key: range) -> tuple[Any, ...]:
 
 
 PARTS: dict[type, Callable[[Any], tuple[Any, ...]]] = {
+    FrozenList: lambda key: ("list", *key),
+    FrozenDict: lambda key: ("dict", frozenset(key.items())),
     range: _range_parts,
     PurePath: _path_parts,
     IPv4Address: lambda key: ("IPv4Address", str(key)),

@@ -16,6 +16,7 @@ from headwater.checkpoint.savepoint.savepoint import SavepointInfo, Where, new_s
 from headwater.checkpoint.snapshot.file import write_snapshot
 from headwater.common.errors import StateError, TypeMismatchError
 from headwater.state.descriptors import ListStateDescriptor, MapStateDescriptor, StateDescriptor, ValueStateDescriptor
+from headwater.state.frozen_keys import frozen
 from headwater.state.keys.key_groups import MAX_PARALLELISM_LIMIT, partition_of_key_group
 from headwater.state.operator_backend import OperatorStateBackend
 from headwater.state.snapshot.section import (
@@ -105,7 +106,7 @@ class SavepointWriter:
         table.processing_time_ms = int(time.time() * 1000)
         put = _Putter(table, descriptor)
         for each_key, namespace, each in keyed_rows(rows):
-            put(key(each_key) if key else each_key, namespace, value(each) if value else each)
+            put(frozen(key(each_key) if key else each_key), namespace, value(each) if value else each)
         try:
             table.check_types()
         except TypeMismatchError as error:
@@ -124,7 +125,7 @@ class SavepointWriter:
         table = StoredKeyedState(uid, max_parallelism, range(max_parallelism))
         queue = table.event_timers if event_time else table.processing_timers
         for timestamp_ms, key, namespace in timer_rows(timers, "event" if event_time else "processing"):
-            queue.register(timestamp_ms, key, namespace)
+            queue.register(timestamp_ms, frozen(key), namespace)
         first = None if event_time else queue.peek()
         if first is not None:
             self._next_timer_ms = first if self._next_timer_ms is None else min(first, self._next_timer_ms)
@@ -162,7 +163,7 @@ class SavepointWriter:
         table = self._edited.get((uid, name))
         if table is None:
             table = self._edited[uid, name] = self._loaded(uid, name)
-        table.put(name, key, namespace, value)
+        table.put(name, frozen(key), namespace, value)
         return self
 
     def change_windows(self, uid: str, rows: Any, *, contents: Callable[[Any], Any] | None = None) -> Self:

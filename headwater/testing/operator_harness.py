@@ -13,6 +13,7 @@ from headwater.common.output_tag import OutputTag
 from headwater.operators.base import Operator, OperatorContext
 from headwater.operators.type_check import check_state_types
 from headwater.operators.user_function import KeyedOperator
+from headwater.state.frozen_keys import frozen
 from headwater.state.heap.backend import HeapKeyedStateBackend
 from headwater.state.keys.key_groups import key_group, key_group_range
 from headwater.state.operator_backend import OperatorStateBackend
@@ -254,9 +255,12 @@ class OperatorHarness:
         """Refuse what the shuffle in front of a keyed operator would refuse, or send to another partition."""
         for value in values:
             try:
-                key = key_of(value)
+                given = key_of(value)
             except Exception:
                 continue  # the operator says it better
+            key = frozen(given)
+            if key is not given and isinstance(self.operator, KeyedOperator):
+                self.operator.freeze_keys()
             try:
                 group = key_group(key, self.context.max_parallelism)
             except InvalidKeyError as error:

@@ -64,12 +64,20 @@ def payload_of(frame: bytes) -> memoryview:
     return memoryview(frame)[4 + length :]
 
 
-def encode_records(values: list[Any], timestamps: list[int | None] | None) -> bytes:
+class Records(NamedTuple):
+    """What a DATA frame carries."""
+
+    values: list[Any]
+    timestamps: list[int | None] | None
+    freeze_keys: bool = False
+    """Whether a record may have a key that can be changed, and must be frozen: see `frozen_keys.py`."""
+
+
+def encode_records(values: list[Any], timestamps: list[int | None] | None, freeze_keys: bool = False) -> bytes:
     """The payload of a DATA frame."""
-    return pickle.dumps((values, timestamps), 5)
+    return pickle.dumps((values, timestamps, freeze_keys), 5)
 
 
-def decode_records(payload: memoryview | bytes) -> tuple[list[Any], list[int | None] | None]:
+def decode_records(payload: memoryview | bytes) -> Records:
     """The records of a DATA frame."""
-    values, timestamps = pickle.loads(payload)
-    return values, timestamps
+    return Records(*pickle.loads(payload))

@@ -18,6 +18,7 @@ from headwater.common.errors import (
 from headwater.common.ids import MIN_WATERMARK
 from headwater.graph.plan import Exchange, InputSpec
 from headwater.runtime.stage.chunk import FrameKind, Header, encode_frame, encode_records
+from headwater.state.frozen_keys import FrozenKeyOf
 from headwater.state.keys.key_groups import KeyRouter
 from headwater.state.keys.stable_hash import stable_hash
 
@@ -56,6 +57,7 @@ class EdgeWriter:
         self._operator_name = operator_name
         self._emit = emit
         self._spec = spec
+        self._freezes_keys = False
         self._route = self._choose_route(spec, max_parallelism)
         self.epoch = 0
         self.begin_channel("", MIN_WATERMARK)
@@ -173,6 +175,12 @@ class EdgeWriter:
                 return
             targets = [router[key_of(value)] for value in remaining]
         except Exception as error:
+            if (
+                isinstance(error, TypeError) and not self._freezes_keys
+            ):  # a key that can be changed; nothing is sent yet
+                self._freezes_keys, self._key_of = True, FrozenKeyOf(key_of)
+                self._by_key(values, timestamps)
+                return
             raise self._key_error(error, values, len(values) - length_hint(remaining) - 1) from error
         self._distribute(targets, values, timestamps)
 
@@ -231,7 +239,7 @@ class EdgeWriter:
         values = self._values[target]
         if values:
             try:
-                payload = encode_records(values, self._timestamps[target])
+                payload = encode_records(values, self._timestamps[target], self._freezes_keys)
             except Exception as error:
                 raise self._unpicklable(values, error) from error
             header = Header(

@@ -12,6 +12,7 @@ from typing import Any
 from xxhash import xxh32_intdigest
 
 from headwater.common.errors import InvalidKeyError
+from headwater.common.types import Row
 from headwater.state.keys.stable_hash import hash_integers, pack_signed, stable_hash
 
 __all__ = [
@@ -80,9 +81,9 @@ def pairs_by_key_group(pairs: Iterable[Any], max_parallelism: int) -> dict[int, 
 class KeyRouter(dict[Any, int]):
     """`router[key]` is the partition of `key`: a memo of the keys met lately, filled on a miss.
 
-    Equal keys share an entry and a hash, so the memo cannot change an answer. An unhashable key raises Python's own
-    `TypeError`, because a check per record would cost more than the lookup: use `partitions` for batches, which says
-    what is wrong with which key.
+    Equal keys share an entry and a hash, so the memo cannot change an answer. A key that can be changed raises
+    `TypeError`, mostly Python's own, because a check per record would cost more than the lookup: use `partitions` for
+    batches, which says what is wrong with which key.
     """
 
     __slots__ = ("_partition_of_group", "max_parallelism", "overflowed", "parallelism")
@@ -104,6 +105,8 @@ class KeyRouter(dict[Any, int]):
             hashed = xxh32_intdigest(pack_signed(hash(key)))
         elif cls is str:
             hashed = xxh32_intdigest(key.encode("utf-8", "surrogatepass"))
+        elif cls is Row:
+            raise TypeError("a Row can be changed, so it is no key until it is frozen")
         else:
             hashed = stable_hash(key)
         if len(self) >= _MEMO_LIMIT:

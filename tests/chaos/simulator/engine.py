@@ -108,11 +108,11 @@ class SlotHost:
             if call.cut:
                 raise ConnectionLostError("the relay is gone")
             if step.kind == "chunk":
-                values, timestamps = decode_records(step.value)
+                values, timestamps, freeze = decode_records(step.value)
                 half = len(values) // 2
-                slot.runner.batch(step.node, values[:half], timestamps[:half] if timestamps else None)
+                slot.runner.batch(step.node, values[:half], timestamps[:half] if timestamps else None, freeze)
                 reached("mid-chunk", call)
-                slot.runner.batch(step.node, values[half:], timestamps[half:] if timestamps else None)
+                slot.runner.batch(step.node, values[half:], timestamps[half:] if timestamps else None, freeze)
             elif step.kind == "watermark":
                 slot.runner.advance(step.node, step.value)
             else:

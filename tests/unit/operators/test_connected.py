@@ -214,9 +214,17 @@ def test_a_failed_epoch_leaves_no_trace() -> None:
 def test_a_bad_key_of_either_stream_is_named() -> None:
     harness = TwoInputOperatorHarness(RunningTotal(), BY_FIRST)
     with pytest.raises(InvalidKeyError, match="record"):
-        harness.process_element1((["list"], 1))
+        harness.process_element1(([float("nan")], 1))
     with pytest.raises(InvalidKeyError, match="record"):
         harness.process_element2((float("nan"), 1))
+
+
+def test_lists_are_keys_of_either_stream() -> None:
+    harness = TwoInputOperatorHarness(RunningTotal(), BY_FIRST)
+    harness.process_element1((["list"], 1))
+    harness.process_element2((["list"], 2))
+    harness.process_element1((("list",), 4))
+    assert harness.num_keyed_state_entries() == 2
 
 
 def test_the_harness_refuses_what_a_job_would() -> None:

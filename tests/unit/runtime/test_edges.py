@@ -8,6 +8,7 @@ from collections.abc import Callable
 from itertools import chain
 from typing import Any
 
+import numpy
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -21,11 +22,13 @@ from headwater.common.errors import (
 )
 from headwater.common.ids import MAX_WATERMARK, MIN_WATERMARK
 from headwater.common.typeinfo import Types
+from headwater.common.types import Row
 from headwater.graph.checked_key_selector import CheckedKeySelector
 from headwater.graph.plan import Exchange, InputSpec
 from headwater.runtime.stage.chunk import FrameKind, Header, decode_header, decode_records, payload_of
 from headwater.runtime.stage.edges import CHUNK_RECORDS, EdgeWriter
-from headwater.state.keys.key_groups import key_group, partition_of_key_group
+from headwater.state.frozen_keys import frozen
+from headwater.state.keys.key_groups import KeyRouter, key_group, partition_of_key_group
 
 MAX_PARALLELISM = 128
 Timestamps = list[int | None] | None
@@ -54,7 +57,7 @@ class Wire:
             header = decode_header(frame)
             assert header.target == to
             if to == target and header.kind == FrameKind.DATA:
-                values, timestamps = decode_records(payload_of(frame))
+                values, timestamps, _ = decode_records(payload_of(frame))
                 assert header.records == len(values)
                 found += zip(values, timestamps or [None] * len(values), strict=True)
         return found
@@ -165,10 +168,32 @@ def test_a_partitioner_that_raises_tells_the_record() -> None:
 
 
 @pytest.mark.parametrize("parallelism", [1, 2, 3])
-@pytest.mark.parametrize("bad", [float("nan"), [1], {1: 2}])
+@pytest.mark.parametrize("bad", [float("nan"), [float("nan")], numpy.timedelta64(1, "D"), object()])
 def test_bad_keys_are_refused_at_any_parallelism(parallelism: int, bad: Any) -> None:
     with pytest.raises(InvalidKeyError, match="next"):
         send(Exchange.HASH, [[1, bad]], parallelism=parallelism, key_selector=lambda key: key)
+
+
+@pytest.mark.parametrize("parallelism", [1, 2, 3])
+@pytest.mark.parametrize("key", [[1], {1: [2]}, {3}, Row(1), ("a", [1])], ids=repr)
+def test_keys_that_can_be_changed_are_frozen_and_the_receiver_is_told(parallelism: int, key: Any) -> None:
+    wire = Wire()
+    writer = edge(wire, Exchange.HASH, parallelism, key_selector=lambda key: key)
+    for watermark, stamps in ((10, None), (20, [15] * 4)):
+        writer.write([1, "a", key, key], stamps)  # type: ignore[arg-type]
+        writer.advance(watermark)
+    target = KeyRouter(MAX_PARALLELISM, parallelism)[frozen(key)]
+    assert [value for value in wire.records(target) if value == key] == [key] * 4
+    flags = [decode_records(payload_of(frame)).freeze_keys for _, frame in wire.frames]
+    assert flags and all(flags)
+
+
+def test_plain_keys_cost_the_receiver_nothing() -> None:
+    wire = Wire()
+    writer = edge(wire, Exchange.HASH, key_selector=lambda key: key)
+    writer.write([1, "a", ("b", 2), 0.5], None)
+    writer.advance(10)
+    assert not any(decode_records(payload_of(frame)).freeze_keys for _, frame in wire.frames)
 
 
 def test_a_key_that_does_not_fit_its_declared_type_is_refused_in_words() -> None:
