@@ -291,7 +291,7 @@ class StreamExecutionEnvironment(PythonDependencies, NotYet):
         return self._launch(job_name)
 
     def get_execution_plan(self) -> str:
-        """The plan of what was built since the last `execute()`, as JSON: nodes, stages, exchanges. Runs nothing."""
+        """What was built since the last `execute()`, as JSON for Flink's plan visualiser. Runs nothing."""
         return to_json(self._plan(None)[0])
 
     def close(self) -> None:

@@ -1,11 +1,12 @@
-"""A plan in words: for tests, logs and `get_execution_plan`."""
+"""A plan to read: as text, for tests, and as JSON, for `get_execution_plan`."""
 
 from __future__ import annotations
 
 import json
 from typing import Any
 
-from headwater.graph.plan import InputSpec, JobPlan, OperatorSpec
+from headwater.graph.plan import Exchange, InputSpec, JobPlan, OperatorSpec
+from headwater.operators.type_check import TypeCheckOperator
 
 
 def to_text(plan: JobPlan) -> str:
@@ -30,31 +31,34 @@ def _input_text(item: InputSpec) -> str:
 
 
 def to_json(plan: JobPlan) -> str:
-    """The plan as JSON, with the field names of Flink's plan where it has them."""
-    nodes: list[dict[str, Any]] = [
-        {"id": source.id, "uid": source.uid, "type": f"Source: {source.name}", "pact": "Data Source", "stage": 0,
-         "parallelism": source.parallelism}
-        for source in plan.sources
-    ]  # fmt: skip
-    for stage in plan.stages:
-        for operator in stage.operators:
-            nodes.append(
-                {
-                    "id": operator.id,
-                    "uid": operator.uid,
-                    "type": operator.name,
-                    "pact": "Data Sink" if operator.sink is not None else "Operator",
-                    "stage": operator.stage,
-                    "parallelism": operator.parallelism,
-                    "slot": operator.needs_slot,
-                    "predecessors": [
-                        {
-                            "id": item.upstream,
-                            "ship_strategy": "CHAINED" if item.chained else item.exchange.name,
-                            "side_output": item.side_tag,
-                        }
-                        for item in operator.inputs
-                    ],
-                }
-            )
-    return json.dumps({"name": plan.name, "nodes": nodes}, indent=2)
+    """The plan in the JSON of Flink's `getExecutionPlan()`, which Flink's plan visualiser draws.
+
+    One node per operator that the program has: the checks of declared types, which headwater puts between them, are
+    left out. Numbers start at 1, as Flink's do.
+    """
+    operators = [operator for stage in plan.stages for operator in stage.operators]
+    checked = {operator.id: operator.inputs[0].upstream for operator in operators if _is_type_check(operator)}
+    nodes = [_node(source.id, f"Source: {source.name}", "Data Source", source.parallelism) for source in plan.sources]
+    for operator in sorted(operators, key=lambda each: (each.sink is not None, each.id)):
+        if operator.id in checked:
+            continue
+        is_sink = operator.sink is not None
+        name, pact = (f"Sink: {operator.name}", "Data Sink") if is_sink else (operator.name, "Operator")
+        predecessors = [
+            {
+                "id": checked.get(item.upstream, item.upstream) + 1,
+                "ship_strategy": Exchange.FORWARD.name if item.chained else item.exchange.name,
+                "side": "second",  # always so in Flink
+            }
+            for item in operator.inputs
+        ]
+        nodes.append({**_node(operator.id, name, pact, operator.parallelism), "predecessors": predecessors})
+    return json.dumps({"nodes": nodes}, indent=2)
+
+
+def _node(node_id: int, name: str, pact: str, parallelism: int) -> dict[str, Any]:
+    return {"id": node_id + 1, "type": name, "pact": pact, "contents": name, "parallelism": parallelism}
+
+
+def _is_type_check(operator: OperatorSpec) -> bool:
+    return getattr(operator.factory, "func", None) is TypeCheckOperator

@@ -292,7 +292,7 @@ class TestExecution:
         env.from_collection([("a", 1)]).key_by(0).sum(1).print()
         plan = json.loads(env.get_execution_plan())
         assert [node["pact"] for node in plan["nodes"]] == ["Data Source", "Operator", "Data Sink"]
-        assert plan["nodes"][1]["predecessors"] == [{"id": 0, "ship_strategy": "HASH", "side_output": None}]
+        assert plan["nodes"][1]["predecessors"] == [{"id": 1, "ship_strategy": "HASH", "side": "second"}]
         assert executor.launched == []
         env.execute()
 
