@@ -18,6 +18,7 @@ from headwater.datastream.connected_streams import ConnectedStreams
 from headwater.datastream.connectors.function_sink import FunctionSink
 from headwater.datastream.connectors.print_sink import PrintSink
 from headwater.datastream.data_stream_sink import DataStreamSink
+from headwater.datastream.field_check import check_field
 from headwater.datastream.function_check import check_no_generator, checked_function
 from headwater.datastream.interval_joined_stream import IntervalJoin
 from headwater.datastream.joined_streams import CoGroupedStreams, JoinedStreams
@@ -37,7 +38,7 @@ from headwater.graph.transformation import (
     UnionTransformation,
     source_names,
 )
-from headwater.operators.aggregate import KeyedAggregateOperator
+from headwater.operators.aggregate import AggregationKind, FieldAggregation, KeyedAggregateOperator
 from headwater.operators.base import Operator
 from headwater.operators.filter import FilterOperator, KeyedFilterOperator
 from headwater.operators.flat_map import FlatMapOperator, KeyedFlatMapOperator
@@ -238,9 +239,13 @@ class DataStream(OperatorSettings):
     ) -> KeyedStream:
         """Bring all records with one key to one partition, where state and timers belong to the key.
 
-        The key must be hashable and no NaN. An index or a name selects a field of tuples, rows or dicts.
+        An index or a name selects a field of tuples, rows or dicts. Equal keys have one state, whatever their classes:
+        `docs/keys.md` says what can be a key.
         """
-        return KeyedStream(self, key_function("key_by", key_selector), declared("key_by", key_type))
+        key_of = key_function("key_by", key_selector)
+        if isinstance(key_selector, (int, str)):
+            check_field("key_by", key_selector, self._transformation, key_of)
+        return KeyedStream(self, key_of, declared("key_by", key_type))
 
     def rebalance(self) -> DataStream:
         """Spread records evenly over the partitions of the next operator, in turn."""
@@ -288,9 +293,12 @@ class DataStream(OperatorSettings):
         key_selector: Callable[[Any], Any] | KeySelector | int | str,
     ) -> DataStream:
         """Send each record to partition `partitioner(key, number of partitions)` of the next operator."""
+        key_of = key_function("partition_custom", key_selector)
+        if isinstance(key_selector, (int, str)):
+            check_field("partition_custom", key_selector, self._transformation, key_of)
         return self._partition(
             Exchange.CUSTOM,
-            key_selector=key_function("partition_custom", key_selector),
+            key_selector=key_of,
             partitioner=partition_function(partitioner),
         )
 
@@ -511,6 +519,7 @@ class KeyedStream(DataStream):
     def _aggregate(self, kind: str, position: int | str) -> DataStream:
         if not isinstance(position, int | str) or isinstance(position, bool):
             raise TypeMismatchError(f"{kind}() expects the index or the name of a field, found {position!r}")
+        check_field(kind, position, self._transformation, FieldAggregation(AggregationKind(kind), position).field_of)
         factory = partial(KeyedAggregateOperator, self._key_selector, kind, position)
         return self._add(kind.replace("_", " "), "Reduce", factory, keeps_type=True, keyed=True)
 

@@ -8,11 +8,16 @@
 from __future__ import annotations
 
 import os
+import re
+from glob import glob
 
 from headwater.common.config_options import PYTHON_FILES, PYTHON_REQUIREMENTS
 from headwater.common.configuration import Configuration
 from headwater.common.errors import ConfigurationError
 from headwater.datastream.no_effect import warn_no_effect
+
+_FILE = re.compile("^file:(//)?")
+_ADDRESS = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]+:")
 
 
 class PythonDependencies:
@@ -43,7 +48,8 @@ class PythonDependencies:
     def add_jars(self, *jars_path: str) -> None:
         """Give Spark these jars (paths or `file://` addresses): drivers and formats that its sources need."""
         for jar in jars_path:
-            self._append("spark.jars", jar.removeprefix("file://"))
+            is_local = jar.startswith("file:") or not _ADDRESS.match(jar)
+            self._append("spark.jars", _existing("add_jars", _FILE.sub("", jar)) if is_local else jar)
 
     def add_classpaths(self, *classpaths: str) -> None:
         """The same as `add_jars`: Spark makes no difference."""
@@ -55,6 +61,6 @@ class PythonDependencies:
 
 
 def _existing(method: str, path: str) -> str:
-    if not os.path.exists(path):
+    if not os.path.exists(path) and not glob(path):
         raise ConfigurationError(f"{method}(): there is no file {path!r} (looked from {os.getcwd()})")
     return os.path.abspath(path)

@@ -44,13 +44,8 @@ class FieldAggregation(ReduceFunction):
             except (IndexError, TypeError):
                 pass  # the long way says what is wrong
         if not isinstance(value2, (tuple, list, Row, dict)):
-            if self.field != 0:
-                raise TypeMismatchError(
-                    f"{self.kind.value}({self.field!r}): the record {short_repr(value2)} has no fields; expected a "
-                    "tuple, list, Row or dict, or position 0, which means the record itself"
-                )
-            return self._combine(value1, value2)
-        field1, field2 = self._field_of(value1), self._field_of(value2)
+            return self._combine(value1, self.field_of(value2))
+        field1, field2 = self.field_of(value1), self.field_of(value2)
         if self.kind is AggregationKind.MIN_BY:
             return value2 if field2 < field1 else value1
         if self.kind is AggregationKind.MAX_BY:
@@ -67,11 +62,18 @@ class FieldAggregation(ReduceFunction):
         fields[field] = kept
         return tuple(fields)
 
-    def _field_of(self, record: Any) -> Any:
+    def field_of(self, record: Any) -> Any:
+        """The field of `record`; `TypeMismatchError` if it has no such field."""
+        if not isinstance(record, (tuple, list, Row, dict)):
+            if self.field != 0:
+                raise TypeMismatchError(
+                    f"{self.kind.value}({self.field!r}): the record {short_repr(record)} has no fields; expected a "
+                    "tuple, list, Row or dict, or position 0, which means the record itself"
+                )
+            return record
+        field: Any = self.field
         try:
-            if isinstance(self.field, str) and isinstance(record, tuple):
-                return getattr(record, self.field)
-            return record[self.field]
+            return getattr(record, field) if isinstance(field, str) and isinstance(record, tuple) else record[field]
         except (AttributeError, IndexError, KeyError, TypeError, ValueError):
             raise TypeMismatchError(
                 f"{self.kind.value}({self.field!r}): the record {short_repr(record)} has no such field"
@@ -95,7 +97,15 @@ class KeyedAggregateOperator(KeyedReduceOperator):
     """A rolling aggregation of one field per key."""
 
     def __init__(self, key_selector: Any, kind: AggregationKind | str, field: int | str = 0) -> None:
-        super().__init__(key_selector, FieldAggregation(AggregationKind(kind), field))
+        self._aggregation = FieldAggregation(AggregationKind(kind), field)
+        super().__init__(key_selector, self._aggregation)
+
+    def process_batch(self, values: list[Any], timestamps: list[int | None] | None, input_index: int = 0) -> None:
+        try:
+            self._aggregation.field_of(values[0])  # keys that come once never get to reduce(), which would tell
+        except TypeMismatchError as error:
+            raise self.user_error(error, values[0]) from error
+        super().process_batch(values, timestamps, input_index)
 
 
 def _lesser(value1: Any, value2: Any) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ from typing import Any, BinaryIO, Final
 import msgspec
 
 from headwater.common import serialization
-from headwater.common.errors import SerializationError, short_repr
+from headwater.common.errors import SerializationError, TypeMismatchError, short_repr
 from headwater.common.types import Row
 
 __all__ = ["BulkWriter", "BulkWriterFactory", "BulkWriters"]
@@ -54,6 +55,12 @@ class BulkWriters:
     def parquet(schema: Any = None, compression: str = "zstd") -> BulkWriterFactory:
         """Parquet from dicts or named Rows (tuples with a `schema`, a pyarrow.Schema). Without one the first records of
         each file tell the types, so files may differ: give one where readers need it."""
+        pyarrow = sys.modules.get("pyarrow")  # whoever has a schema has loaded it
+        if schema is not None and not isinstance(schema, getattr(pyarrow, "Schema", ())):
+            raise TypeMismatchError(
+                f"BulkWriters.parquet() expects a pyarrow.Schema or nothing, found {short_repr(schema)}; "
+                "write it as pyarrow.schema([('name', pyarrow.string()), ('age', pyarrow.int32())])"
+            )
         return _Parquet(schema, compression)
 
 

@@ -44,6 +44,10 @@ class CollectionSource(Source):
     def __len__(self) -> int:
         return len(self._here())
 
+    def first_items(self) -> list[Any]:
+        """The first item, if there is one."""
+        return self._here()[:1]
+
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_items": None}
 

@@ -220,7 +220,9 @@ class TestSettings:
         env.set_python_requirements(str(requirements))
         env.add_python_archive(str(module), "data")
         env.set_python_executable("python3.11")
-        env.add_jars("file:///a.jar", "/b.jar")
+        jars = [tmp_path / "a.jar", tmp_path / "b.jar"]
+        [jar.touch() for jar in jars]
+        env.add_jars(f"file://{jars[0]}", str(jars[1]), f"file:{jars[0]}", "s3://bucket/c.jar", "local:/d.jar")
         env.from_collection([1]).print()
         configuration = env._plan("job")[1]
         settings = configuration.to_dict()
@@ -228,7 +230,12 @@ class TestSettings:
         assert settings["headwater.python.requirements"] == str(requirements)
         assert settings["spark.archives"] == f"{module}#data"
         assert settings["spark.pyspark.python"] == "python3.11"
-        assert settings["spark.jars"] == "/a.jar,/b.jar"
+        assert settings["spark.jars"] == f"{jars[0]},{jars[1]},{jars[0]},s3://bucket/c.jar,local:/d.jar"
+
+    @pytest.mark.parametrize("jar", ["nope.jar", "/nope/a.jar", "file:///nope/a.jar", "/nope/*.jar"])
+    def test_a_jar_that_is_not_there_is_told_at_the_call(self, env, jar):
+        with pytest.raises(ConfigurationError, match=r"add_jars\(\): there is no file"):
+            env.add_jars(jar)
 
     def test_python_files_must_exist(self, env):
         with pytest.raises(ConfigurationError, match=r"add_python_file\(\): there is no file 'nowhere.py'"):
