@@ -11,7 +11,7 @@ from typing import Any, Generic, Protocol, TypeVar, cast
 from headwater.common.errors import StateError
 from headwater.state.api import State
 from headwater.state.descriptors import AggregatingStateDescriptor, ReducingStateDescriptor, StateDescriptor
-from headwater.state.evolution.migration import Convert, refuse_changed_keys
+from headwater.state.evolution.migration import Convert, refuse_changed_keys, refuse_moved_keys
 from headwater.state.evolution.stored_form import StoredForm
 from headwater.state.folding import FoldingAggregatingState, FoldingReducingState
 from headwater.state.heap.store import ABSENT, KeyScope
@@ -257,6 +257,7 @@ class StoreBackend(KeyedStateBackend, Generic[S]):
         layout = StateLayout(*decoded.layout)
         registered = self._registered(section.name, layout)
         refuse_changed_keys(self.uid, section.name, layout.kind, decoded.entries, decoded.changes)
+        refuse_moved_keys(section, layout, decoded.entries, self.max_parallelism)
         registered.form.loaded(layout, decoded.changes)
         self._load_entries(registered.store, decoded.entries)
 

@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
-from headwater.common.errors import StateMigrationError, short_repr
+from headwater.common.errors import InvalidKeyError, StateMigrationError, short_repr
 from headwater.state.descriptors import StateDescriptor
 from headwater.state.evolution.changed_classes import ClassChange, StoredRecord
 from headwater.state.evolution.declared_types import NoConversionError, TypeForm, type_conversion
+from headwater.state.keys.key_groups import key_group
 from headwater.state.snapshot.layout import StateLayout
+from headwater.state.snapshot.section import Section
 
 Convert = Callable[[Any], Any]
 
@@ -27,6 +29,9 @@ _KEY_COLUMNS = {
     "element panes": (0, 1, 4, 5),
 }
 """Which columns of the entries of a kind hold keys."""
+
+_STATES = frozenset(("value", "reducing", "aggregating", "list", "map"))
+"""Kinds whose first column has the keys alone, or pairs of key and namespace."""
 
 
 def value_conversion(
@@ -79,6 +84,29 @@ def refuse_changed_keys(uid: str, name: str, kind: str, entries: Sequence[Any], 
             f"{changed[identity].stored.name}, which has changed since they were stored. A key must stay as it is: "
             "change the class back, or make the key of plain values (a tuple, a string)"
         )
+
+
+def refuse_moved_keys(section: Section, layout: StateLayout, entries: Sequence[Any], max_parallelism: int) -> None:
+    """Keys must be where they are looked for. One key of each class is looked at: others of it share its fate.
+
+    Their hash may have changed with what their class compares, or because an older headwater hashed objects of that
+    class in another way.
+    """
+    if layout.kind not in _STATES:
+        return
+    uid, name, group = section.uid, section.name, section.key_group
+    keys = [pair[0] for pair in entries[0]] if layout.namespaced else entries[0]
+    for key in dict(zip(map(type, keys), keys, strict=True)).values():
+        try:
+            now = key_group(key, max_parallelism)
+        except InvalidKeyError as error:
+            raise StateMigrationError(f"state '{name}' of operator '{uid}' cannot be restored: {error}") from None
+        if now != group:
+            raise StateMigrationError(
+                f"state '{name}' of operator '{uid}' cannot be restored: its key {short_repr(key)} was stored in key "
+                f"group {group} and belongs to {now} now, so its state would not be found. The hash of a "
+                f"{type(key).__qualname__} is another since then: make the key of plain values (a tuple, a string)"
+            )
 
 
 def keys_of(kind: str, entries: Sequence[Any]) -> Iterator[Any]:

@@ -7,6 +7,7 @@ import itertools
 import pickle
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -16,7 +17,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headwater.common.errors import InvalidKeyError, StateError
+from headwater.common.errors import InvalidKeyError, StateError, StateMigrationError
 from headwater.common.types import Row, RowKind
 from headwater.state.backends import make_keyed_backend
 from headwater.state.descriptors import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
@@ -233,3 +234,13 @@ def test_a_map_key_that_cannot_be_one_is_told_at_the_put(make: Any) -> None:
         with pytest.raises((StateError, TypeError), match=r"of a map state: the key|unhashable|Cannot hash"):
             backend.get_state(MAP).put(key, 1)
     assert backend.get_state(MAP).is_empty()
+
+
+def test_keys_whose_hash_has_changed_since_they_were_stored_are_not_lost_in_silence(make: Any) -> None:
+    backend = make(range(MAX_PARALLELISM))
+    write(backend, [range(3)])
+    stored = [section for section in cut(backend) if section.name == "value"]
+    home = key_group(range(3), MAX_PARALLELISM)
+    assert [section.key_group for section in stored] == [home]
+    with pytest.raises(StateMigrationError, match=rf"range\(0, 3\) was stored in key group {home ^ 1}"):
+        make(range(MAX_PARALLELISM)).load_section(replace(stored[0], key_group=home ^ 1))
