@@ -6,8 +6,9 @@ from a key's value, so they can keep the law only where it is known which values
 
 - is one of those that `stable_hash` and `rocksdb_keys` have an entry for,
 - inherits `__eq__` and `__hash__` from one (a NamedTuple is equal to its tuple, an IntEnum member to its int),
-- is a scalar of numpy with a counterpart in Python, or
-- is a dataclass whose `__eq__` was generated.
+- is a scalar of numpy with a counterpart in Python,
+- is a dataclass whose `__eq__` was generated, or
+- is a window, which by contract compares all its attributes.
 
 All others are refused: a class with an `__eq__` of its own may call two values equal that look different from outside.
 """
@@ -29,8 +30,8 @@ from typing import Any
 
 from headwater.common.errors import InvalidKeyError, short_repr
 from headwater.common.types import Row
-from headwater.state.frozen_keys import FrozenDict, FrozenList
-from headwater.time.windows import CountWindow, GlobalWindow, TimeWindow
+from headwater.state.frozen_keys import FrozenDict, FrozenList, frozen
+from headwater.time.windows import CountWindow, GlobalWindow, TimeWindow, Window
 
 CURE = "use a str, a number, a tuple or another immutable value as the key"
 
@@ -63,10 +64,10 @@ def _known_base(cls: type) -> type | None:
         return _counterpart(cls)
     if _compared_fields_of(cls) is not None:
         return Dataclass
-    for base in cls.__mro__:
-        if base in KNOWN:
-            return base if cls.__eq__ is base.__eq__ and cls.__hash__ is base.__hash__ else None
-    return None
+    base = next((base for base in cls.__mro__ if base in KNOWN), object)
+    if cls.__eq__ is base.__eq__ and cls.__hash__ is base.__hash__:
+        return base if base in KNOWN else None
+    return Window if issubclass(cls, Window) else None
 
 
 def _counterpart(cls: type) -> type | None:
@@ -162,6 +163,13 @@ def check_class(key: type) -> None:
         raise InvalidKeyError(f"the key is the class {class_name(key)}, which cannot be imported; key by its name")
 
 
+def _window_parts(key: Window) -> tuple[Any, ...]:
+    """Of a window class with an `__eq__` of its own, which has to compare all attributes."""
+    state: Any = key.__getstate__()
+    attributes, slots = state if isinstance(state, tuple) else (state, None)
+    return class_name(type(key)), frozen({**(attributes or {}), **(slots or {})})
+
+
 def _path_parts(key: PurePath) -> tuple[Any, ...]:
     windows = isinstance(key, PureWindowsPath)
     return "path", windows, str(key).lower() if windows else str(key)
@@ -186,6 +194,7 @@ PARTS: dict[type, Callable[[Any], tuple[Any, ...]]] = {
     TimeWindow: lambda key: (class_name(type(key)), key.start, key.end),
     CountWindow: lambda key: (class_name(type(key)), key.id),
     GlobalWindow: lambda key: (class_name(type(key)),),
+    Window: _window_parts,
 }
 """Classes whose keys are equal if these tuples are."""
 

@@ -20,7 +20,10 @@ if TYPE_CHECKING:
 
 
 class Window(ABC):
-    """A finite group of elements. A subclass of one's own must be hashable, comparable with `==` and picklable."""
+    """A finite group of elements.
+
+    A subclass of one's own must be hashable and picklable, and its `==` must compare all its attributes.
+    """
 
     @abstractmethod
     def max_timestamp(self) -> int:

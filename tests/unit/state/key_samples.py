@@ -18,7 +18,7 @@ from zoneinfo import ZoneInfo
 import numpy
 
 from headwater.common.types import Row, RowKind
-from headwater.time.windows import CountWindow, GlobalWindow, TimeWindow
+from headwater.time.windows import CountWindow, GlobalWindow, TimeWindow, Window
 
 
 class Point(NamedTuple):
@@ -133,6 +133,25 @@ class LongWindow(TimeWindow):
     """Inherits the `__eq__` of windows, which compares classes too."""
 
 
+class LetterWindow(Window):
+    """A window of one's own, with slots and without."""
+
+    __slots__ = ("letter",)
+
+    def __init__(self, letter: str, tags: list[str]) -> None:
+        self.letter = letter
+        self.tags = tags
+
+    def max_timestamp(self) -> int:
+        return ord(self.letter)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, LetterWindow) and (other.letter, other.tags) == (self.letter, self.tags)
+
+    def __hash__(self) -> int:
+        return hash(self.letter)
+
+
 UTC, CET = datetime.UTC, datetime.timezone(datetime.timedelta(hours=1))
 PARIS, BERLIN = ZoneInfo("Europe/Paris"), ZoneInfo("Europe/Berlin")
 NOON = datetime.datetime(2026, 1, 1, 12)
@@ -195,6 +214,7 @@ ONE_KEY_EACH: list[list[Any]] = [
     [int], [str], [Point], [RowKind],
     [TimeWindow(0, 10), TimeWindow(0, 10)], [TimeWindow(0, 11)], [LongWindow(0, 10)], [CountWindow(1)],
     [GlobalWindow(), GlobalWindow.get()],
+    [LetterWindow("a", []), LetterWindow("a", [])], [LetterWindow("a", ["b"])], [LetterWindow("b", [])],
 ]  # fmt: skip
 """Keys in one list are equal, those of two lists are not."""
 
