@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from operator import length_hint
@@ -13,7 +14,7 @@ from headwater.operators.base import Operator, OperatorContext, Output
 from headwater.operators.functions.plain import CheckpointedFunction, Function
 from headwater.operators.functions.runtime_context import RuntimeContext
 from headwater.state.copying import captured
-from headwater.state.frozen_keys import FrozenKeyOf
+from headwater.state.frozen_keys import frozen
 from headwater.state.keyed_backend import NO_KEY
 
 _log = logging.getLogger(__name__)
@@ -140,14 +141,6 @@ class KeyedOperator(UserFunctionOperator):
         super().__init__(function)
         self.key_selector = key_selector
         self.key_of = method_of(key_selector, "get_key", "key_by")
-        self.keys_of: tuple[Any, ...] = ()
-        """Of an operator with several inputs: the key selector of each, None for one that is not keyed."""
-
-    def freeze_keys(self) -> None:
-        """Before a batch with a key that can be changed: keys are frozen from here on. May be called again."""
-        if not isinstance(self.key_of, FrozenKeyOf):
-            self.key_of = FrozenKeyOf(self.key_of)
-            self.keys_of = tuple(key_of and FrozenKeyOf(key_of) for key_of in self.keys_of)
 
     def setup(self, context: OperatorContext, output: Output) -> None:
         super().setup(context, output)
@@ -170,7 +163,8 @@ class KeyedOperator(UserFunctionOperator):
                 keys = dict.fromkeys(map(self.key_of, values))
             except Exception:  # what is wrong with a record is said where it is processed
                 return
-            self._backend.prefetch(keys)
+            with contextlib.suppress(InvalidKeyError):
+                self._backend.prefetch(keys)
 
     def process_watermark(self, watermark: int) -> None:
         self._backend.watermark = watermark
@@ -211,7 +205,8 @@ def captured_key(key: Any) -> Any:
     """The key of a record, whatever is done to the record later; `InvalidKeyError` if it is not equal to itself."""
     if key != key:
         raise InvalidKeyError(f"the key is {key!r}, which is not equal to itself")
-    return captured(key)
+    own = captured(key)
+    return key if own is key else frozen(own)
 
 
 def _raised_here(error: BaseException) -> bool:

@@ -255,12 +255,9 @@ class OperatorHarness:
         """Refuse what the shuffle in front of a keyed operator would refuse, or send to another partition."""
         for value in values:
             try:
-                given = key_of(value)
+                key = frozen(key_of(value))
             except Exception:
                 continue  # the operator says it better
-            key = frozen(given)
-            if key is not given and isinstance(self.operator, KeyedOperator):
-                self.operator.freeze_keys()
             try:
                 group = key_group(key, self.context.max_parallelism)
             except InvalidKeyError as error:

@@ -204,14 +204,14 @@ class SlotServer:
             kind, body = receive()
             if kind is Message.CHUNK:
                 (edge,) = _EDGE.unpack_from(body)
-                values, timestamps, freeze_keys = decode_records(memoryview(body)[8:])
+                values, timestamps = decode_records(memoryview(body)[8:])
                 if fault.SCHEDULE is not None:
                     fault.reached("chunk-received", number, self._victims(begin))
                     half = len(values) // 2
-                    runner.batch(edge, values[:half], timestamps[:half] if timestamps else None, freeze_keys)
+                    runner.batch(edge, values[:half], timestamps[:half] if timestamps else None)
                     fault.reached("mid-chunk", number, self._victims(begin))
                     values, timestamps = values[half:], timestamps[half:] if timestamps else None
-                runner.batch(edge, values, timestamps, freeze_keys)
+                runner.batch(edge, values, timestamps)
             elif kind is Message.WATERMARK:
                 runner.advance(*marshal.loads(body))
             elif kind is Message.IDLE:

@@ -64,20 +64,12 @@ def payload_of(frame: bytes) -> memoryview:
     return memoryview(frame)[4 + length :]
 
 
-class Records(NamedTuple):
-    """What a DATA frame carries."""
-
-    values: list[Any]
-    timestamps: list[int | None] | None
-    freeze_keys: bool = False
-    """Whether a record may have a key that can be changed, and must be frozen: see `frozen_keys.py`."""
-
-
-def encode_records(values: list[Any], timestamps: list[int | None] | None, freeze_keys: bool = False) -> bytes:
+def encode_records(values: list[Any], timestamps: list[int | None] | None) -> bytes:
     """The payload of a DATA frame."""
-    return pickle.dumps((values, timestamps, freeze_keys), 5)
+    return pickle.dumps((values, timestamps), 5)
 
 
-def decode_records(payload: memoryview | bytes) -> Records:
+def decode_records(payload: memoryview | bytes) -> tuple[list[Any], list[int | None] | None]:
     """The records of a DATA frame."""
-    return Records(*pickle.loads(payload))
+    values, timestamps = pickle.loads(payload)
+    return values, timestamps

@@ -57,7 +57,6 @@ class EdgeWriter:
         self._operator_name = operator_name
         self._emit = emit
         self._spec = spec
-        self._freezes_keys = False
         self._route = self._choose_route(spec, max_parallelism)
         self.epoch = 0
         self.begin_channel("", MIN_WATERMARK)
@@ -175,10 +174,9 @@ class EdgeWriter:
                 return
             targets = [router[key_of(value)] for value in remaining]
         except Exception as error:
-            if (
-                isinstance(error, TypeError) and not self._freezes_keys
-            ):  # a key that can be changed; nothing is sent yet
-                self._freezes_keys, self._key_of = True, FrozenKeyOf(key_of)
+            # A key that can be changed is frozen, and from then on all are. Nothing of the batch is sent yet.
+            if isinstance(error, TypeError) and not isinstance(key_of, FrozenKeyOf):
+                self._key_of = FrozenKeyOf(key_of)
                 self._by_key(values, timestamps)
                 return
             raise self._key_error(error, values, len(values) - length_hint(remaining) - 1) from error
@@ -239,7 +237,7 @@ class EdgeWriter:
         values = self._values[target]
         if values:
             try:
-                payload = encode_records(values, self._timestamps[target], self._freezes_keys)
+                payload = encode_records(values, self._timestamps[target])
             except Exception as error:
                 raise self._unpicklable(values, error) from error
             header = Header(

@@ -19,7 +19,6 @@ from headwater.graph.plan import InputSpec, JobPlan, OperatorSpec
 from headwater.metrics import Measured
 from headwater.operators.base import Operator, OperatorContext
 from headwater.operators.type_check import check_state_types
-from headwater.operators.user_function import KeyedOperator
 from headwater.runtime.stage.edges import EdgeWriter, Emit
 from headwater.state.backends import HEAP, backend_kind, make_keyed_backend
 from headwater.state.copying import all_captured
@@ -64,11 +63,6 @@ class OperatorPort:
                 operator.process_batch(values, timestamps, input_index)
             except SystemExit as error:
                 raise self._gate.exited(error, f"one of {len(values)}, the first is {short_repr(values[0])}") from error
-
-    def freeze_keys(self) -> None:
-        operator = self._gate.operator
-        if isinstance(operator, KeyedOperator):
-            operator.freeze_keys()
 
     def advance(self, watermark: int) -> None:
         if watermark > self.watermark:
@@ -446,11 +440,9 @@ class StageRunner:
         """Where the records of a source go (stage 0)."""
         return self._fans[source_id]
 
-    def batch(self, edge: int, values: list[Any], timestamps: Timestamps, freeze_keys: bool = False) -> None:
+    def batch(self, edge: int, values: list[Any], timestamps: Timestamps) -> None:
         """Records of an edge, for its head operator."""
         port, input_index = self._head_inputs[edge]
-        if freeze_keys:
-            port.freeze_keys()
         port.batch_of(input_index, values, timestamps)
 
     def advance(self, head: int, watermark: int) -> None:

@@ -108,11 +108,11 @@ class SlotHost:
             if call.cut:
                 raise ConnectionLostError("the relay is gone")
             if step.kind == "chunk":
-                values, timestamps, freeze = decode_records(step.value)
+                values, timestamps = decode_records(step.value)
                 half = len(values) // 2
-                slot.runner.batch(step.node, values[:half], timestamps[:half] if timestamps else None, freeze)
+                slot.runner.batch(step.node, values[:half], timestamps[:half] if timestamps else None)
                 reached("mid-chunk", call)
-                slot.runner.batch(step.node, values[half:], timestamps[half:] if timestamps else None, freeze)
+                slot.runner.batch(step.node, values[half:], timestamps[half:] if timestamps else None)
             elif step.kind == "watermark":
                 slot.runner.advance(step.node, step.value)
             else:

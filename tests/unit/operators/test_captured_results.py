@@ -129,8 +129,7 @@ class KeyedByRow(KeyedProcessFunction):
 
     def process_element(self, value: Row, ctx: Any) -> Iterator[Any]:
         self.count.update((self.count.value() or 0) + 1)
-        key = ctx.get_current_key()
-        key[0] = value[0] = "changed"
+        value[0] = "changed"
         self.count.update(self.count.value() + 1)
         yield self.count.value()
 

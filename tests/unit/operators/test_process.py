@@ -347,9 +347,8 @@ def test_a_key_that_can_be_changed_is_frozen(key: Any) -> None:
     assert harness.get_output() == [1, 2] and restored.get_output() == [3, (True, 3)]
 
 
-@pytest.mark.parametrize("key", [float("nan"), [1], {"a": 1}], ids=repr)
 @pytest.mark.parametrize("timestamps", [None, [1]])
-def test_the_operator_itself_refuses_such_keys_too(key: Any, timestamps: list[int | None] | None) -> None:
+def test_the_operator_itself_refuses_such_keys_too(timestamps: list[int | None] | None) -> None:
     class Touch(KeyedProcessFunction):
         def open(self, runtime_context: RuntimeContext) -> None:
             self.state = runtime_context.get_state(ValueStateDescriptor("state"))
@@ -361,7 +360,7 @@ def test_the_operator_itself_refuses_such_keys_too(key: Any, timestamps: list[in
     harness = OneInputOperatorHarness(operator, name="totals")
     harness.open()
     with pytest.raises(InvalidKeyError, match="totals") as caught:
-        operator.process_batch([(key, "the record")], timestamps)
+        operator.process_batch([(float("nan"), "the record")], timestamps)
     assert "the record" in str(caught.value)
 
 

@@ -83,7 +83,7 @@ def test_nothing_is_read_ahead_while_all_is_in_memory(backend: RocksDBKeyedState
     assert not backend.reads_ahead
 
 
-@pytest.mark.parametrize(("record", "error"), [([1], InvalidKeyError), (None, UserCodeError)])
+@pytest.mark.parametrize(("record", "error"), [(float("nan"), InvalidKeyError), (None, UserCodeError)])
 def test_a_bad_record_is_named_where_it_is_processed(
     backend: RocksDBKeyedStateBackend, record: Any, error: type[Exception]
 ) -> None:

@@ -820,11 +820,10 @@ def test_event_time_windows_need_timestamps(assigner, timestamps) -> None:
 
 
 @pytest.mark.parametrize("trigger", [EventTimeTrigger(), ContinuousEventTimeTrigger(100)])
-@pytest.mark.parametrize("key", [[1], float("nan")], ids=repr)
-def test_bad_keys(trigger, key) -> None:
+def test_bad_keys(trigger) -> None:
     harness = keyed(TUMBLING, lambda windowed: windowed.trigger(trigger).reduce(add))
     with pytest.raises(InvalidKeyError):
-        harness.operator.process_batch([("a", 1), (key, 2)], [1, 2])
+        harness.operator.process_batch([("a", 1), (float("nan"), 2)], [1, 2])
 
 
 @pytest.mark.parametrize("trigger", [EventTimeTrigger(), ContinuousEventTimeTrigger(100)])
