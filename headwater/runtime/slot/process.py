@@ -121,7 +121,7 @@ class SlotServer:
     def _greet(self, sock: socket.socket) -> None:
         try:
             sock.settimeout(HANDSHAKE_SECONDS)
-            authenticate_server(sock, self._config.secret)
+            sock = authenticate_server(sock, self._config.secret, self._config.address.incarnation)
             sock.settimeout(None)
             receiver = Receiver(sock)
             kind, body = receiver.receive()

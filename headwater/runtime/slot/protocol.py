@@ -1,6 +1,9 @@
 """How a relay and a slot talk: messages on a stream socket, after both have proved that they know the job's secret.
 
 A message is ``[4-byte length][1-byte kind][body]``. No byte of a body is unpickled before `authenticate` returned.
+
+On TCP a 16-byte code follows each message (`SealedSocket`): whoever sits between the two can cut the connection, but
+not change, add, drop, repeat or reorder a message. A Unix socket has nobody in between, and pays nothing.
 """
 
 from __future__ import annotations
@@ -22,7 +25,8 @@ if TYPE_CHECKING:
 
 _HEAD = struct.Struct("<IB")
 _NONCE = 32
-_MAGIC = b"headwater-slot-1 py%d.%d" % sys.version_info[:2]
+_CODE = 16
+_MAGIC = b"headwater-slot-2 py%d.%d" % sys.version_info[:2]
 MAX_MESSAGE = 1 << 31
 
 
@@ -155,16 +159,48 @@ class SlotFailure:
     details: dict[str, Any] = field(default_factory=dict)
 
 
+class SealedSocket(socket.socket):
+    """A connection over a network, after the handshake: `send` and `Receiver` put a code behind each message.
+
+    The code depends on a key that only this connection has, the direction, and the message's number in it.
+    """
+
+    def __init__(self, sock: socket.socket, send_key: bytes, receive_key: bytes) -> None:
+        timeout = sock.gettimeout()
+        super().__init__(fileno=sock.detach())
+        self.settimeout(timeout)
+        self.sending = _Seal(send_key)
+        self.receiving = _Seal(receive_key)
+
+
+class _Seal:
+    """The codes of the messages in one direction. Used by one thread at a time."""
+
+    def __init__(self, key: bytes) -> None:
+        self._keyed = hmac.new(key, digestmod=hashlib.sha256)
+        self._number = 0
+
+    def code(self, *parts: bytes | memoryview) -> bytes:
+        """The code of the next message."""
+        digest = self._keyed.copy()
+        digest.update(self._number.to_bytes(8, "little"))
+        for part in parts:
+            digest.update(part)
+        self._number += 1
+        return digest.digest()[:_CODE]
+
+
 def send(sock: socket.socket, kind: Message, *parts: bytes | memoryview) -> None:
     """Send one message. The parts are sent one after another, not copied together when they are large."""
     length = sum(len(part) for part in parts)
-    head = _HEAD.pack(length, kind)
+    message = [_HEAD.pack(length, kind), *parts]
+    if isinstance(sock, SealedSocket):
+        message.append(sock.sending.code(*message))
     try:
         if length <= 65536:
-            sock.sendall(b"".join((head, *parts)))
+            sock.sendall(b"".join(message))
         else:
-            sock.sendall(head)
-            for part in parts:
+            for part in message:
                 sock.sendall(part)
     except OSError as error:
         raise ConnectionLostError(f"connection lost while sending {kind.name}: {error}") from error
@@ -175,14 +211,18 @@ class Receiver:
 
     def __init__(self, sock: socket.socket) -> None:
         self._file = sock.makefile("rb", buffering=1 << 18)
+        self._seal = sock.receiving if isinstance(sock, SealedSocket) else None
 
     def receive(self) -> tuple[Message, bytes]:
-        """The next message; `ConnectionLostError` if the other end is gone."""
+        """The next message; `ConnectionLostError` if the other end is gone, or the message is not what it sent."""
         head = self._read(_HEAD.size)
         length, kind = _HEAD.unpack(head)
         if length > MAX_MESSAGE:
             raise ConnectionLostError(f"message of {length} bytes announced; the stream is out of step")
-        return Message(kind), self._read(length)
+        body = self._read(length)
+        if self._seal is not None and not hmac.compare_digest(self._read(_CODE), self._seal.code(head, body)):
+            raise ConnectionLostError("a message was changed, lost or added on its way; the connection is given up")
+        return Message(kind), body
 
     def _read(self, count: int) -> bytes:
         try:
@@ -194,31 +234,45 @@ class Receiver:
         return data
 
 
-def authenticate_server(sock: socket.socket, secret: bytes) -> None:
-    """The slot's half: nothing else is read from the socket before this returned."""
+def authenticate_server(sock: socket.socket, secret: bytes, incarnation: str) -> socket.socket:
+    """The slot's half: nothing else is read from the socket before this returned. Use the socket that it returns."""
     nonce = secrets.token_bytes(_NONCE)
     sock.sendall(_MAGIC.ljust(32, b" ") + nonce)
     answer = _read_exactly(sock, 32 + _NONCE)
-    if not hmac.compare_digest(answer[:32], _prove(secret, b"relay", nonce)):
-        raise ConnectionLostError("a connection did not know the job's secret and was refused")
-    sock.sendall(_prove(secret, b"slot", answer[32:]))
+    nonces = nonce + answer[32:]
+    if not hmac.compare_digest(answer[:32], _derive(secret, b"relay", incarnation, nonces)):
+        raise ConnectionLostError("a connection did not know the job's secret, or meant another slot, and was refused")
+    sock.sendall(_derive(secret, b"slot", incarnation, nonces))
+    return _sealed(sock, secret, incarnation, nonces, sends=b"from slot", receives=b"from relay")
 
 
-def authenticate_client(sock: socket.socket, secret: bytes) -> None:
-    """The relay's half."""
+def authenticate_client(sock: socket.socket, secret: bytes, incarnation: str) -> socket.socket:
+    """The relay's half. Another slot than `incarnation`, which may have got its address since, does not do."""
     greeting = _read_exactly(sock, 32 + _NONCE)
     if greeting[:32] != _MAGIC.ljust(32, b" "):
         raise ConnectionLostError(
             f"the slot speaks {greeting[:32]!r}, expected {_MAGIC!r}; use one Python on all hosts"
         )
     nonce = secrets.token_bytes(_NONCE)
-    sock.sendall(_prove(secret, b"relay", greeting[32:]) + nonce)
-    if not hmac.compare_digest(_read_exactly(sock, 32), _prove(secret, b"slot", nonce)):
+    nonces = greeting[32:] + nonce
+    sock.sendall(_derive(secret, b"relay", incarnation, nonces) + nonce)
+    if not hmac.compare_digest(_read_exactly(sock, 32), _derive(secret, b"slot", incarnation, nonces)):
         raise ConnectionLostError("the slot did not know the job's secret")
+    return _sealed(sock, secret, incarnation, nonces, sends=b"from relay", receives=b"from slot")
 
 
-def _prove(secret: bytes, role: bytes, nonce: bytes) -> bytes:
-    return hmac.new(secret, role + nonce, hashlib.sha256).digest()
+def _sealed(
+    sock: socket.socket, secret: bytes, incarnation: str, nonces: bytes, *, sends: bytes, receives: bytes
+) -> socket.socket:
+    if sock.family == socket.AF_UNIX:
+        return sock
+    keys = (_derive(secret, purpose, incarnation, nonces) for purpose in (sends, receives))
+    return SealedSocket(sock, *keys)
+
+
+def _derive(secret: bytes, purpose: bytes, incarnation: str, nonces: bytes) -> bytes:
+    """A proof or a key that serves one purpose in one connection. The nonces come last: they have a fixed length."""
+    return hmac.new(secret, b"%s of %s " % (purpose, incarnation.encode()) + nonces, hashlib.sha256).digest()
 
 
 def _read_exactly(sock: socket.socket, count: int) -> bytes:

@@ -44,7 +44,7 @@ def connect(address: SlotAddress, secret: bytes, timeout_seconds: float = CONNEC
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         else:
             raise ConnectionLostError(f"slot {address.incarnation} has no socket that this host can reach")
-        authenticate_client(sock, secret)
+        sock = authenticate_client(sock, secret, address.incarnation)
         sock.settimeout(None)
         return sock
     except OSError as error:

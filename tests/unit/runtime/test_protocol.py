@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from headwater.graph.plan import JobPlan
-from headwater.runtime.slot import process
+from headwater.runtime.slot import process, protocol
 from headwater.runtime.slot.directories import socket_directory
 from headwater.runtime.slot.process import SlotConfig, SlotServer
 from headwater.runtime.slot.protocol import (
@@ -59,8 +59,8 @@ def in_thread(function: Any, *args: Any) -> tuple[threading.Thread, list[BaseExc
 
 
 def test_both_sides_know_the_secret(pair: tuple[socket.socket, socket.socket]) -> None:
-    thread, errors = in_thread(authenticate_server, pair[0], SECRET)
-    authenticate_client(pair[1], SECRET)
+    thread, errors = in_thread(authenticate_server, pair[0], SECRET, "one")
+    authenticate_client(pair[1], SECRET, "one")
     thread.join()
     assert errors == []
 
@@ -68,13 +68,13 @@ def test_both_sides_know_the_secret(pair: tuple[socket.socket, socket.socket]) -
 def test_a_client_with_another_secret_is_refused(pair: tuple[socket.socket, socket.socket]) -> None:
     def server() -> None:
         try:
-            authenticate_server(pair[0], SECRET)
+            authenticate_server(pair[0], SECRET, "one")
         finally:
             pair[0].close()
 
     thread, errors = in_thread(server)
     with pytest.raises(ConnectionLostError):
-        authenticate_client(pair[1], b"x" * 32)
+        authenticate_client(pair[1], b"x" * 32, "one")
     thread.join()
     assert len(errors) == 1 and "did not know the job's secret" in str(errors[0])
 
@@ -83,13 +83,13 @@ def test_a_server_with_another_secret_is_refused(pair: tuple[socket.socket, sock
     """A process that took the socket's place learns nothing, and gets no records."""
 
     def impostor() -> None:
-        pair[0].sendall(b"headwater-slot-1 py3.11".ljust(32) + b"n" * 32)
+        pair[0].sendall(b"headwater-slot-2 py3.11".ljust(32) + b"n" * 32)
         pair[0].recv(64)
         pair[0].sendall(b"p" * 32)
 
     thread, _ = in_thread(impostor)
     with pytest.raises(ConnectionLostError):
-        authenticate_client(pair[1], SECRET)
+        authenticate_client(pair[1], SECRET, "one")
     thread.join()
 
 
@@ -100,12 +100,11 @@ def test_a_proof_cannot_be_used_again(pair: tuple[socket.socket, socket.socket])
         left, right = socket.socketpair()
         left.settimeout(5)
         right.settimeout(5)
-        thread, errors = in_thread(authenticate_server, left, SECRET)
+        thread, errors = in_thread(authenticate_server, left, SECRET, "one")
         if attempt == 0:
             greeting = right.recv(64)
-            from headwater.runtime.slot.protocol import _prove
-
-            recorded.append(_prove(SECRET, b"relay", greeting[32:]) + b"n" * 32)
+            nonce = b"n" * 32
+            recorded.append(protocol._derive(SECRET, b"relay", "one", greeting[32:] + nonce) + nonce)
         else:
             right.recv(64)
         right.sendall(recorded[0])
