@@ -42,6 +42,7 @@ from headwater.checkpoint.storage.durable_file import TEMPORARY_SUFFIX, sync_dir
 from headwater.checkpoint.store import ManifestStore
 from headwater.common.errors import CheckpointError, HeadwaterError
 from headwater.common.machine.directories import remove_directory
+from headwater.common.trusted_directories import make_directory
 
 MARKER: Final = "SAVEPOINT"
 FORMAT_VERSION: Final = 1
@@ -183,7 +184,7 @@ def check_target(target: Where) -> None:
             path = local_path(url)
             if path.parent.exists() and not path.parent.is_dir():
                 raise NotADirectoryError(errno.ENOTDIR, f"{path.parent} is not a directory")
-            path.parent.mkdir(parents=True, exist_ok=True)
+            make_directory(path.parent)
             os.rmdir(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
     except OSError as error:
         raise CheckpointError(

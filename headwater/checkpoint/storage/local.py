@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from headwater.checkpoint.storage.durable_file import TEMPORARY_SUFFIX, create_exclusively, replace_atomically
+from headwater.common.trusted_directories import make_directory
 
 
 class LocalStorage:
@@ -31,7 +32,7 @@ class LocalStorage:
 
     def create(self, directories: Sequence[str]) -> None:
         for directory in directories:
-            (self.root / directory).mkdir(parents=True, exist_ok=True)
+            make_directory(self.root / directory)
 
     def write(self, name: str, *, durable: bool = True) -> AbstractContextManager[BinaryIO]:
         return replace_atomically(self.root / name, durable=durable)

@@ -15,6 +15,9 @@ from pathlib import Path
 import xxhash
 
 from headwater.checkpoint.storage.durable_file import TEMPORARY_SUFFIX
+from headwater.common.trusted_directories import check_private, private_directory
+
+_CURE = "remove it, or choose another execution.checkpointing.local-backup.dirs"
 
 
 class LocalCopies:
@@ -26,7 +29,7 @@ class LocalCopies:
 
     def draft(self) -> Path:
         """Where to write a file that `keep` will then take in, on the same file system."""
-        self.directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+        private_directory(self.directory, _CURE)
         return self.directory / f"{uuid.uuid4().hex}{TEMPORARY_SUFFIX}"
 
     def keep(self, name: str, draft: Path) -> None:
@@ -41,6 +44,7 @@ class LocalCopies:
             os.utime(path)
         except OSError:
             return None
+        check_private(self.directory, _CURE)
         return path
 
     def drop(self, name: str) -> None:

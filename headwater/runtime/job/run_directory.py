@@ -10,17 +10,17 @@ import json
 import os
 import secrets
 import socket
-import stat
 import tempfile
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from headwater.common.errors import HeadwaterError
 from headwater.common.machine.processes import alive
+from headwater.common.trusted_directories import check_private, private_directory
 
 _LONGEST_SOCKET_PATH = 100
 """The kernel takes 107 bytes."""
+_CURE = "remove it, or choose another headwater.state.dir"
 
 
 @dataclass(frozen=True)
@@ -53,9 +53,8 @@ class RunDirectory:
         self.path = Path(state_directory).expanduser() / "run"
 
     def create(self) -> None:
-        """Make the directory. Raises HeadwaterError if others could enter it, OSError if it cannot be made."""
-        self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self._check()
+        """Make the directory. Raises ConfigurationError if others could enter it, OSError if it cannot be made."""
+        private_directory(self.path, _CURE)
 
     def publish(self, card: JobCard) -> None:
         """Let the card be found. The job must answer already."""
@@ -72,7 +71,7 @@ class RunDirectory:
         """Those of all running jobs, the longest running first. Cards of dead processes are removed."""
         if not self.path.is_dir():
             return []
-        self._check()
+        check_private(self.path, _CURE)
         found = []
         for path in self.path.glob("*.json"):
             card = _read(path)
@@ -125,14 +124,6 @@ class RunDirectory:
 
     def _socket(self, card: JobCard) -> str:
         return f"{card.file_stem}.sock"
-
-    def _check(self) -> None:
-        status = self.path.lstat()
-        if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid() or status.st_mode & 0o077:
-            raise HeadwaterError(
-                f"{self.path} must be a directory that only user {os.getuid()} can enter; remove it, or choose another "
-                "headwater.state.dir"
-            )
 
 
 def _read(path: Path) -> JobCard | None:

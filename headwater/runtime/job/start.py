@@ -6,7 +6,7 @@ import uuid
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from headwater.checkpoint.paths import CheckpointLayout
+from headwater.checkpoint.paths import CLAIMS, MANIFESTS, SNAPSHOTS, SPLITS, CheckpointLayout
 from headwater.checkpoint.restore.rescale import OperatorShape, PartitionRestore, plan_restore
 from headwater.checkpoint.savepoint.claimed import finish_deletion
 from headwater.checkpoint.savepoint.savepoint import Savepoint, open_savepoint
@@ -23,8 +23,9 @@ from headwater.checkpoint.start.decision import (
 )
 from headwater.checkpoint.start.directory_lock import DirectoryLock
 from headwater.checkpoint.start.job_identity import job_id_of
-from headwater.checkpoint.storage.base import StorageSpec, is_remote
+from headwater.checkpoint.storage.base import StorageSpec, StoredFile, is_remote
 from headwater.checkpoint.store import ManifestStore
+from headwater.common.advice import warn_user
 from headwater.common.config.option import ConfigOption
 from headwater.common.config_options import (
     CHECKPOINT_DIRECTORY,
@@ -39,9 +40,13 @@ from headwater.common.config_options import (
 )
 from headwater.common.configuration import Configuration
 from headwater.common.errors import CheckpointError
+from headwater.common.trusted_directories import check_trusted
 from headwater.graph.plan import JobPlan
 from headwater.runtime.job.checkpoints import Place
 from headwater.runtime.job.fingerprint import plan_fingerprint, stateful_operators
+
+_said: set[str] = set()
+"""Warnings that this process has given."""
 
 
 @dataclass
@@ -83,9 +88,11 @@ def prepare_start(plan: JobPlan, configuration: Configuration) -> JobStart:
         return JobStart(proposed)
     where, temporary = _directory(configuration, proposed)
     layout = CheckpointLayout(where)
+    _check_trusted(where, "checkpoint directory")
     lock = DirectoryLock(layout, plan.name)
     lock.acquire()
     try:
+        _check_trusted(where, "checkpoint directory")  # again: somebody else may have been faster to make it
         store = ManifestStore(layout)
         job = _requested(plan, configuration)
         # First without taking over: a job that must not run here must not end the one that does.
@@ -140,12 +147,23 @@ def _given(configuration: Configuration, fork: Fork) -> Savepoint | None:
     if where is None:
         return None
     try:
-        return open_savepoint(where)
+        opened = open_savepoint(where)
     except CheckpointError:
         copy = fork.left()
         if copy is None:
             raise
         return copy
+    _check_trusted(opened.layout.root, "savepoint")
+    return opened
+
+
+def _check_trusted(where: Path | StorageSpec | StoredFile, what: str) -> None:
+    """What is in a store is protected by its credentials; a directory of this machine must be this user's."""
+    if isinstance(where, Path):
+        warning = check_trusted(where, what, (MANIFESTS, SNAPSHOTS, SPLITS, CLAIMS))
+        if warning is not None and warning not in _said:
+            _said.add(warning)
+            warn_user(warning)
 
 
 def _finish_deletion(configuration: Configuration) -> None:

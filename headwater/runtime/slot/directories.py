@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-import stat
 import tempfile
 
-from headwater.runtime.slot.protocol import ConnectionLostError
+from headwater.common.trusted_directories import private_directory
 
 
 def socket_directory(run_id: str) -> str:
@@ -16,13 +15,9 @@ def socket_directory(run_id: str) -> str:
 
 def own_directory() -> str:
     """The directory of all that this user runs on this host."""
-    return _private(os.path.join(tempfile.gettempdir(), f"headwater-{os.getuid()}"))
+    return _private(os.path.join(tempfile.gettempdir(), f"headwater-{os.geteuid()}"))
 
 
 def _private(directory: str) -> str:
-    """`directory`, made if need be: only this user can enter it."""
-    os.makedirs(directory, mode=0o700, exist_ok=True)
-    status = os.lstat(directory)
-    if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid() or status.st_mode & 0o077:
-        raise ConnectionLostError(f"{directory} must be a directory that only user {os.getuid()} can enter; remove it")
+    private_directory(directory, "remove it, or let the environment variable TMPDIR be a directory of your own")
     return directory

@@ -20,6 +20,7 @@ from headwater.checkpoint.snapshot.native import NativeDatabase, NativeSnapshot,
 from headwater.checkpoint.snapshot.native_reader import StoredDatabase
 from headwater.checkpoint.storage.base import Location
 from headwater.common.errors import LocalDiskError
+from headwater.common.trusted_directories import make_directory
 from headwater.runtime.background import Background
 from headwater.runtime.slot.full_snapshot import warn_of_failure
 from headwater.state.keyed_backend import KeyedStateBackend
@@ -198,5 +199,5 @@ def _remove(databases: Iterable[NativeDatabase]) -> None:
 
 def _made(directory: Path | None) -> Path | None:
     if directory is not None:
-        directory.mkdir(parents=True, exist_ok=True)
+        make_directory(directory)
     return directory

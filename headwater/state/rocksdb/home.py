@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Final
 
 from headwater.common.machine.directories import remove_directory
+from headwater.common.trusted_directories import make_directory
 
 log = logging.getLogger(__name__)
 
@@ -65,7 +66,7 @@ class RocksDBHome:
                 self._path = None
 
     def _make(self) -> None:
-        self._parent.mkdir(parents=True, exist_ok=True)
+        make_directory(self._parent)
         remove_abandoned(self._parent)
         path = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-", dir=self._parent))
         self._path, self._descriptor = path, _own(path)

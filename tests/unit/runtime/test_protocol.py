@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from headwater.common.errors import ConfigurationError
 from headwater.graph.plan import JobPlan
 from headwater.runtime.slot import process, protocol
 from headwater.runtime.slot.directories import socket_directory
@@ -252,7 +253,7 @@ def test_a_socket_directory_must_be_private(tmp_path: Path, monkeypatch: pytest.
     directory = Path(socket_directory("0123456789abcdef"))
     assert directory.stat().st_mode & 0o777 == 0o700 == directory.parent.stat().st_mode & 0o777
     directory.parent.chmod(0o755)
-    with pytest.raises(ConnectionLostError, match="only user"):
+    with pytest.raises(ConfigurationError, match="only user"):
         socket_directory("0123456789abcdef")
 
 
