@@ -8,6 +8,7 @@ wait, and a quiet terminal. PySpark connects to it as to any gateway that alread
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import signal
 import subprocess
@@ -16,11 +17,13 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
+from pyspark import SparkContext
 from pyspark.find_spark_home import _find_spark_home
 from pyspark.serializers import UTF8Deserializer, read_int
 
 from headwater.common.errors import ConfigurationError
 from headwater.runtime.spark import class_archive
+from headwater.runtime.spark.settings_file import options_for_spark_submit
 
 START_SECONDS = 120
 
@@ -83,7 +86,7 @@ def start_gateway(java: str, confs: Mapping[str, str]) -> subprocess.Popen[bytes
         "-cp",
         class_path(home),
         "org.apache.spark.deploy.SparkSubmit",
-        *(part for key, value in confs.items() for part in ("--conf", f"{key}={value}")),
+        *options_for_spark_submit(confs, directory),
         "pyspark-shell",
     ]
     try:
@@ -106,6 +109,21 @@ def start_gateway(java: str, confs: Mapping[str, str]) -> subprocess.Popen[bytes
             os.environ["PYSPARK_GATEWAY_SECRET"] = UTF8Deserializer().loads(file)
         return process
     finally:
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+def start_with_spark_submit(confs: Mapping[str, str]) -> None:
+    """Let PySpark start the JVM, with all that spark-submit does. By itself it would put `confs` on a command line."""
+    given = os.environ.get("PYSPARK_SUBMIT_ARGS")
+    directory = tempfile.mkdtemp(prefix="headwater-gateway-")
+    try:
+        options = shlex.join(options_for_spark_submit(confs, directory))
+        os.environ["PYSPARK_SUBMIT_ARGS"] = f"{options} {given or 'pyspark-shell'}"
+        SparkContext._ensure_initialized()
+    finally:
+        os.environ.pop("PYSPARK_SUBMIT_ARGS")
+        if given is not None:
+            os.environ["PYSPARK_SUBMIT_ARGS"] = given
         shutil.rmtree(directory, ignore_errors=True)
 
 

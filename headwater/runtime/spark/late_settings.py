@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
 
@@ -9,6 +10,9 @@ from pyspark import SparkContext
 
 from headwater.common.advice import warn_user
 from headwater.common.config.values import read_memory_bytes
+
+_SECRET = re.compile("secret|password|token|access[.]?key|account[.]key|credential", re.IGNORECASE)
+"""Names of settings whose values are not shown: those that Spark does not show either, and Azure's."""
 
 _started_with: dict[str, str] = {}
 """What this process gave to the Spark that it started itself: Spark may spell it differently."""
@@ -29,11 +33,11 @@ def warn_of_late_settings(asked: Mapping[str, tuple[str, str]], context: SparkCo
     for key, value, running in late_settings(asked, _reader(context)):
         if (key, value) not in _said:
             _said.add((key, value))
-            has = "does not have it" if running is None else f"has {running!r}"
+            has = "does not have it" if running is None else f"has {_shown(key, running)}"
             warn_user(
-                f"setting '{key}' has no effect: {value!r} was asked for, but Spark already runs in this process and "
-                f"{has}; make the setting in the first job of the process, or where the program starts Spark itself, "
-                "or run the job in a process of its own"
+                f"setting '{key}' has no effect: {_shown(key, value)} was asked for, but Spark already runs in this "
+                f"process and {has}; make the setting in the first job of the process, or where the program starts "
+                "Spark itself, or run the job in a process of its own"
             )
 
 
@@ -46,6 +50,10 @@ def late_settings(
             found = running(spark_key)
             if found is None or not _same(spark_key, value, found):
                 yield key, value, found
+
+
+def _shown(key: str, value: str) -> str:
+    return "another value" if _SECRET.search(key) else repr(value)
 
 
 def forget_warnings() -> None:

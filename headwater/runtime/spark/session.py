@@ -13,9 +13,15 @@ from pathlib import Path
 from pyspark import SparkConf, SparkContext
 
 from headwater.common.machine.java import require_java
-from headwater.runtime.spark.gateway import can_start_directly, forget_address, start_gateway
+from headwater.runtime.spark.gateway import (
+    can_start_directly,
+    forget_address,
+    start_gateway,
+    start_with_spark_submit,
+)
 from headwater.runtime.spark.late_settings import started_with, warn_of_late_settings
 from headwater.runtime.spark.python_files import zip_package
+from headwater.runtime.spark.worker_sockets import socket_settings
 
 _LOG4J = Path(__file__).with_name("log4j2.properties")
 
@@ -23,7 +29,6 @@ _LOG4J = Path(__file__).with_name("log4j2.properties")
 _DEFAULTS = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
-    "spark.python.unix.domain.socket.enabled": "true",
     "spark.sql.adaptive.enabled": "false",
     "spark.locality.wait": "0",
     "spark.task.maxFailures": "1",
@@ -85,6 +90,7 @@ def spark_context(settings: SparkSettings) -> SparkContext:
         "spark.driver.extraJavaOptions": options,
         "spark.executor.extraJavaOptions": options,
         "spark.executorEnv.PYTHONPATH": os.environ["PYTHONPATH"],
+        **socket_settings(on_this_host(settings.master), settings.confs),
         **settings.confs,
     }
     if settings.master.startswith("local-cluster"):
@@ -93,7 +99,7 @@ def spark_context(settings: SparkSettings) -> SparkContext:
         logging.getLogger("py4j").setLevel(logging.WARNING)  # at INFO it tells of every connection
     context = _start(java, settings.master, confs)
     started_with(confs)
-    if not is_local(settings.master) and not settings.master.startswith("local-cluster"):
+    if not on_this_host(settings.master):
         package = Path(__file__).resolve().parents[2]
         context.addPyFile(str(zip_package(package, Path(context._temp_dir or ".") / "headwater.zip")))
     return context
@@ -119,6 +125,8 @@ def _start(java: str, master: str, confs: Mapping[str, str]) -> SparkContext:
     direct = SparkContext._gateway is None and can_start_directly(master, confs)
     if direct:
         _jvm_process = start_gateway(java, confs)
+    elif SparkContext._gateway is None:
+        start_with_spark_submit(confs)
     try:
         conf = SparkConf()
         for key, value in confs.items():
@@ -132,6 +140,11 @@ def _start(java: str, master: str, confs: Mapping[str, str]) -> SparkContext:
 def is_local(master: str) -> bool:
     """Whether all tasks run on this host, inside the driver's JVM."""
     return master == "local" or master.startswith("local[")
+
+
+def on_this_host(master: str) -> bool:
+    """Whether all executors run on this host."""
+    return is_local(master) or master.startswith("local-cluster")
 
 
 def _import_paths() -> list[str]:

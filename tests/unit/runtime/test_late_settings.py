@@ -54,6 +54,16 @@ def test_what_differs_is_named_with_both_values_once() -> None:
     assert len(said({"spark.master": ("headwater.master", "local[8]")}, context)) == 1
 
 
+@pytest.mark.parametrize(
+    "key", ["spark.hadoop.fs.s3a.secret.key", "spark.hadoop.fs.azure.account.key.x", "spark.my.Token"]
+)
+def test_secrets_are_not_shown(key: str) -> None:
+    context = RunningSpark()
+    context._conf = {key: "hush"}
+    (text,) = said({key: (key, "quiet")}, context)
+    assert key in text and "hush" not in text and "quiet" not in text
+
+
 def test_what_runs_as_asked_needs_no_word() -> None:
     context = RunningSpark(spark_driver_memory="2g", spark_ui_enabled="True", spark_jars="file:///a.jar")
     asked = {
