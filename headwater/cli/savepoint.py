@@ -18,13 +18,17 @@ from headwater.cli.run_arguments import parse_run_arguments
 from headwater.cli.running_jobs import add_job_arguments, find_job, run_directory
 from headwater.cli.stop import absolute
 from headwater.cli.stored_path import stored_path
-from headwater.cli.table import print_table, utc
+from headwater.cli.table import print_table, shown, utc
 from headwater.cli.usage import FAILURE, Parser, UsageError, nearest
 from headwater.common.config_options import IGNORE_UNCLAIMED_STATE, UID_MAPPING
 from headwater.common.errors import CheckpointError, HeadwaterError, StorageError
 from headwater.runtime.job.control_client import ask
 from headwater.runtime.program_states import program_facts
+from headwater.state.evolution.changed_classes import ClassChange, class_change
+from headwater.state.evolution.schema import ClassSchema, loaded_class
 
+_TRUST = "--trust"
+_NAMED = 5
 _HEADERS = {
     "diff": ("UID", "STATE", "VERDICT", "DETAIL"),
     "inspect": ("UID", "OPERATOR", "STATE", "KIND", "VERSION", "ENTRIES", "BYTES"),
@@ -49,9 +53,13 @@ def savepoint(arguments: Sequence[str]) -> int:
 
 def _diff(arguments: Sequence[str]) -> int:
     """0: everything finds its place. 1: something is lost, incompatible, or cannot be said."""
-    if not arguments or arguments[0].startswith("-"):
-        _parser("diff", _DIFF, "SAVEPOINT").parse_args(arguments[:1])
-    path, *rest = arguments
+    words = list(arguments)
+    trust = _TRUST in words[:2]  # what follows belongs to the program
+    if trust:
+        words.remove(_TRUST)
+    if not words or words[0].startswith("-"):
+        _reading_parser("diff", _DIFF).parse_args(words[:1])
+    path, *rest = words
     if not rest:
         raise UsageError("headwater savepoint diff: no program given; expected SAVEPOINT program.py")
     program_arguments = parse_run_arguments(rest, "headwater savepoint diff")
@@ -61,10 +69,11 @@ def _diff(arguments: Sequence[str]) -> int:
         if job is None:
             return exit_code
         program = program_facts(job.plan)
-        findings = compare(rename_facts(catalogue(opened), _renames(opened, job, program)), program)
+        facts = rename_facts(catalogue(opened, trust=trust), _renames(opened, job, program))
+        findings = compare(facts, program, class_change if trust else _loaded_class_change)
     manifest = opened.manifest
     kind = "savepoint" if opened.is_savepoint else "checkpoint"
-    print(f"{kind} of job '{manifest.job_name}', epoch {manifest.epoch}; program's job '{job.plan.name}'\n")
+    print(f"{kind} of job '{shown(manifest.job_name)}', epoch {manifest.epoch}; program's job '{job.plan.name}'\n")
     _print_table("diff", [(each.uid, each.state, each.verdict.value, each.detail) for each in findings])
     print(f"\n{_summary(findings)}")
     return FAILURE if any(each.verdict.stops for each in findings) else 0
@@ -95,13 +104,13 @@ def _summary(findings: Sequence[Finding]) -> str:
 
 
 def _inspect(arguments: Sequence[str]) -> int:
-    path = _parser("inspect", _INSPECT, "SAVEPOINT").parse_args(list(arguments)).SAVEPOINT
-    opened = open_savepoint(stored_path(path))
-    facts = catalogue(opened)
+    given = _reading_parser("inspect", _INSPECT).parse_args(list(arguments))
+    opened = open_savepoint(stored_path(given.SAVEPOINT))
+    facts = catalogue(opened, trust=given.trust)
     manifest = opened.manifest
     kind = "savepoint" if opened.is_savepoint else "checkpoint"
     print(
-        f"{kind} of job '{manifest.job_name}' ({manifest.job_id})\n"
+        f"{kind} of job '{shown(manifest.job_name)}' ({shown(manifest.job_id)})\n"
         f"epoch {manifest.epoch}, {utc(manifest.created_ms)} UTC, max parallelism {manifest.max_parallelism}, "
         f"{len(manifest.partitions)} partitions, {len(manifest.sources)} sources\n"
     )
@@ -110,15 +119,31 @@ def _inspect(arguments: Sequence[str]) -> int:
             state.uid,
             facts.operators.get(state.uid, ""),
             state.name,
-            state.kind,
+            "?" if state.problem else state.kind,
             "" if state.layout is None else str(state.layout.version),
-            f"{state.entries:,}",
+            "?" if state.problem else f"{state.entries:,}",
             f"{state.bytes:,}",
         )
         for state in facts.states
     ]
     _print_table("inspect", rows)
+    for state in facts.states:
+        if state.problem:
+            print(f"headwater savepoint inspect: {shown(state.problem)}", file=sys.stderr)
+    if facts.not_loaded:
+        names = shown(", ".join(sorted(facts.not_loaded)[:_NAMED]))
+        more = f" and {len(facts.not_loaded) - _NAMED} more" if len(facts.not_loaded) > _NAMED else ""
+        print(
+            f"headwater savepoint inspect: {names}{more} not loaded: objects are told apart by their content. To load "
+            f"them, if you trust whoever wrote this: {_TRUST}",
+            file=sys.stderr,
+        )
     return 0
+
+
+def _loaded_class_change(schema: ClassSchema) -> ClassChange | None:
+    """How a class has changed that the program has loaded. What a savepoint names is not imported for it."""
+    return class_change(schema, loaded_class)
 
 
 def _list(arguments: Sequence[str]) -> int:
@@ -195,6 +220,14 @@ def _parser(verb: str, description: str, argument: str) -> Parser:
     return parser
 
 
+def _reading_parser(verb: str, description: str) -> Parser:
+    parser = _parser(verb, description, "SAVEPOINT")
+    parser.add_argument(
+        _TRUST, action="store_true", help="load the classes that SAVEPOINT names, which runs their code"
+    )
+    return parser
+
+
 def _print_table(verb: str, rows: Sequence[Sequence[str]]) -> None:
     print_table(_HEADERS[verb], rows, ("ENTRIES", "BYTES", "EPOCH", "VERSION"))
 
@@ -202,9 +235,14 @@ def _print_table(verb: str, rows: Sequence[Sequence[str]]) -> None:
 _DIFF = (
     "Say, for each uid and state, what becomes of it when program.py is started from SAVEPOINT: same, migrated, new, "
     "kept, lost or incompatible. The program is run up to its execute(), its functions are opened, and no Spark is "
-    "started. Options of headwater run may stand around program.py. Exit code 1 if something is lost or incompatible."
+    "started. Options of headwater run may stand around program.py. Exit code 1 if something is lost or incompatible. "
+    "Classes that SAVEPOINT names are looked for only in what the program has imported, unless --trust stands before "
+    "program.py."
 )
-_INSPECT = "List the states in SAVEPOINT: operator, kind, version, number of entries, bytes."
+_INSPECT = (
+    "List the states in SAVEPOINT: operator, kind, version, number of entries, bytes. No code that SAVEPOINT names is "
+    "run, unless with --trust."
+)
 _LIST = "List the savepoints in DIR, or the checkpoints that the job of the checkpoint directory DIR retains."
 _TRIGGER = (
     "Make a savepoint of a running job, which goes on. It is a new directory in DIR, printed when it is complete."
@@ -227,7 +265,10 @@ commands:
 
 SAVEPOINT is a savepoint's directory, a job's checkpoint directory (its newest checkpoint; DIR@EPOCH for another), or
 the manifest file of a checkpoint. DIR and SAVEPOINT may be URLs (s3://...); what the store needs to be opened is in the
-environment: its own variables, or HEADWATER_STORAGE_OPTIONS=key:value,... (headwater.storage.options)."""
+environment: its own variables, or HEADWATER_STORAGE_OPTIONS=key:value,... (headwater.storage.options).
+
+A savepoint can name any class or function, and reading it as a job does would run that code. These commands do not;
+inspect and diff do with --trust, before SAVEPOINT."""
 
 _VERBS: dict[str, Callable[[Sequence[str]], int]] = {
     "trigger": _trigger,

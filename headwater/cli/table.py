@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 
 def print_table(headers: Sequence[str], rows: Sequence[Sequence[str]], numbers: Collection[str] = ()) -> None:
     """Columns as wide as they must be; those whose header is in `numbers` end at the same place."""
+    rows = [[shown(cell) for cell in row] for row in rows]
     widths = [max(len(row[column]) for row in (headers, *rows)) for column in range(len(headers))]
     for row in (headers, *rows):
         cells = (
@@ -15,6 +16,11 @@ def print_table(headers: Sequence[str], rows: Sequence[Sequence[str]], numbers: 
             for cell, width, header in zip(row, widths, headers, strict=True)
         )
         print("  ".join(cells).rstrip())
+
+
+def shown(text: str) -> str:
+    """`text` without what a terminal would obey: it may be out of somebody else's file."""
+    return text if text.isprintable() else "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
 def utc(milliseconds: int) -> str:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from headwater.checkpoint.savepoint.compatibility import TIMERS, StoredFacts, StoredStateFacts
 from headwater.checkpoint.savepoint.savepoint import Savepoint
+from headwater.checkpoint.snapshot.file import SnapshotRef
 from headwater.checkpoint.snapshot.native_reader import snapshot_sections
+from headwater.common.errors import CheckpointError, HeadwaterError, StateError
 from headwater.state.evolution.migration import key_classes, keys_of
 from headwater.state.evolution.schema import ClassSchema
+from headwater.state.restricted import StandIns
 from headwater.state.snapshot import payload
 from headwater.state.snapshot.layout import StateLayout
 from headwater.state.snapshot.section import BROADCAST, EVENT_TIMERS, KEYED, OPERATOR, PROCESSING_TIMERS, Section
@@ -18,18 +22,23 @@ _KINDS = {OPERATOR: "operator list", BROADCAST: "broadcast"}
 _SHAPES = {OPERATOR: ("list", False, False), BROADCAST: ("map", False, False)}
 
 
-def catalogue(savepoint: Savepoint) -> StoredFacts:
-    """What is in the savepoint. Reads all of it once; holds the keys of one operator partition at a time."""
+def catalogue(savepoint: Savepoint, *, trust: bool = False) -> StoredFacts:
+    """What is in the savepoint. Reads all of it once; holds the keys of one operator partition at a time.
+
+    Without `trust` no class that it names is loaded, so that nobody's code runs. A state that cannot be read so has a
+    `problem`.
+    """
     manifest = savepoint.manifest
+    stand_ins = None if trust else StandIns()
     found: dict[tuple[str, str, str], _Gathered] = {}
     for record in manifest.partitions:
         for gathered in found.values():
             gathered.next_partition()
         for ref in record.snapshots:
-            for section in snapshot_sections(savepoint.layout, ref):
+            for section in _sections(savepoint, ref, stand_ins):
                 if section.uid in manifest.operators:
                     state = (section.uid, section.kind, section.name)
-                    found.setdefault(state, _Gathered(section)).add(section)
+                    found.setdefault(state, _Gathered(section)).add(section, stand_ins)
     states = tuple(gathered.facts() for _, gathered in sorted(found.items()))
     pending = {} if savepoint.output_committed else manifest.committables
     return StoredFacts(
@@ -38,7 +47,22 @@ def catalogue(savepoint: Savepoint) -> StoredFacts:
         sources=frozenset(manifest.sources),
         states=states,
         uncommitted=frozenset(uid for uid, items in pending.items() if items),
+        not_loaded=frozenset() if stand_ins is None else frozenset(stand_ins.unknown),
     )
+
+
+def _sections(savepoint: Savepoint, ref: SnapshotRef, stand_ins: StandIns | None) -> Iterator[Section]:
+    try:
+        yield from snapshot_sections(savepoint.layout, ref, stand_ins=stand_ins)
+    except HeadwaterError:
+        raise
+    except Exception as error:
+        if stand_ins is None:
+            raise
+        raise CheckpointError(
+            f"snapshot {savepoint.snapshot_path(ref)} cannot be read without the classes that it names "
+            f"({type(error).__name__}: {error}); if you trust whoever wrote it: --trust"
+        ) from error
 
 
 class _Gathered:
@@ -52,11 +76,20 @@ class _Gathered:
         self._live: dict[Any, int] = {}  # {key: entries of it}, of the partition under way
         self._entries = 0
         self._bytes = 0
+        self._problem = ""
 
-    def add(self, section: Section) -> None:
+    def add(self, section: Section, stand_ins: StandIns | None) -> None:
         """Take a section into account; those of a chain come in its order."""
-        decoded = payload.decode_evolved(section.payload, section.uid, section.name)
         self._bytes += len(section.payload)
+        if stand_ins is None:
+            self._take(section, payload.decode_evolved(section.payload, section.uid, section.name))
+            return
+        try:
+            self._take(section, payload.decode_restricted(section.payload, stand_ins, section.uid, section.name))
+        except Exception as error:  # whatever somebody put there
+            self._problem = f"{error}; if you trust whoever wrote it: --trust"
+
+    def _take(self, section: Section, decoded: payload.Decoded) -> None:
         schemas = payload.stored_schemas(section.payload)
         self._schemas.update(dict.fromkeys(schemas))
         if section.kind in _NAMES:
@@ -65,7 +98,7 @@ class _Gathered:
             layout = decoded.layout
             if section.kind in _SHAPES:
                 layout = (*_SHAPES[section.kind], *layout[1:])
-            self._layout = StateLayout(*layout)
+            self._layout = _checked(StateLayout(*layout))
             self._add_entries(decoded.entries, self._layout.kind)
         if schemas:
             keys = decoded.entries[1] if section.kind in _NAMES else keys_of(self._kind, decoded.entries)
@@ -94,6 +127,7 @@ class _Gathered:
             key_classes=frozenset(self._key_classes),
             entries=self._entries,
             bytes=self._bytes,
+            problem=self._problem,
         )
 
     def _add_timers(self, entries: tuple[Any, ...]) -> None:
@@ -123,6 +157,12 @@ class _Gathered:
             deleted = entries[-1]
         for key in deleted:
             live.pop(key, None)
+
+
+def _checked(layout: StateLayout) -> StateLayout:
+    if not isinstance(layout.kind, str) or not isinstance(layout.version, int):
+        raise StateError(f"a state has the layout {layout!r}; expected a kind and a version")
+    return layout
 
 
 def _count_map(live: dict[Any, int], entries: tuple[Any, ...]) -> None:

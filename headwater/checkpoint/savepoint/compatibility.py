@@ -13,7 +13,7 @@ from headwater.state.descriptors import StateDescriptor
 from headwater.state.evolution.changed_classes import ClassChange, class_change
 from headwater.state.evolution.declared_types import NoConversionError, type_conversion, type_text
 from headwater.state.evolution.migration import migration_obstacles
-from headwater.state.evolution.schema import ClassSchema
+from headwater.state.evolution.schema import ClassSchema, NotLoadedError
 from headwater.state.snapshot.layout import StateLayout
 
 TIMERS = "timers"
@@ -59,6 +59,8 @@ class StoredStateFacts:
     """(module, qualname) of those among its keys."""
     entries: int = 0
     bytes: int = 0
+    problem: str = ""
+    """Why it could not be read; then nothing of the above is known but its bytes."""
 
 
 @dataclass(frozen=True)
@@ -72,6 +74,8 @@ class StoredFacts:
     states: Collection[StoredStateFacts]
     uncommitted: Collection[str] = ()
     """Uids of sinks with output that is not visible yet."""
+    not_loaded: Collection[str] = ()
+    """Classes and functions that it names and that were not loaded to read it."""
 
 
 @dataclass(frozen=True)
@@ -176,18 +180,31 @@ def _operator_findings(operator: ProgramOperator, states: list[StoredStateFacts]
     asked = {state.name: state for state in operator.states}
     found: list[Finding] = []
     for state in sorted(states, key=lambda each: each.name):
-        if state.layout is None:
-            verdict, detail = _verdict_on_keys(state, _changes(state, change_of))
-        elif state.name in asked:
-            verdict, detail = _verdict(state, state.layout, asked[state.name], change_of)
-        elif operator.asks_later:
-            verdict, detail = Verdict.KEPT, "not asked for in open(); windows ask when a record comes"
-        else:
-            verdict, detail = Verdict.LOST, "the operator does not ask for it in open(): it is carried along, unused"
+        try:
+            verdict, detail = _verdict_of(operator, state, asked.get(state.name), change_of)
+        except NotLoadedError as error:
+            verdict, detail = (
+                Verdict.UNKNOWN,
+                (f"it has objects of module '{error}', which the program has not imported; to import it: --trust"),
+            )
         found.append(Finding(operator.uid, state.name, verdict, detail))
     known = {state.name for state in states}
     found += [Finding(operator.uid, name, Verdict.NEW) for name in sorted(asked) if name not in known]
     return found
+
+
+def _verdict_of(
+    operator: ProgramOperator, state: StoredStateFacts, asked: AskedState | None, change_of: ChangeOf
+) -> tuple[Verdict, str]:
+    if state.problem:
+        return Verdict.UNKNOWN, state.problem
+    if state.layout is None:
+        return _verdict_on_keys(state, _changes(state, change_of))
+    if asked is not None:
+        return _verdict(state, state.layout, asked, change_of)
+    if operator.asks_later:
+        return Verdict.KEPT, "not asked for in open(); windows ask when a record comes"
+    return Verdict.LOST, "the operator does not ask for it in open(): it is carried along, unused"
 
 
 def _verdict(

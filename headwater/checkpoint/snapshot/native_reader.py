@@ -25,6 +25,7 @@ from headwater.checkpoint.snapshot.native import NATIVE_FILE, FileKey
 from headwater.checkpoint.storage.base import Location, stored
 from headwater.common.errors import CheckpointError, DamagedSnapshotError
 from headwater.common.machine.local_disk import NO_ROOM, room_for
+from headwater.state.restricted import StandIns
 from headwater.state.snapshot.section import Section
 
 log = logging.getLogger(__name__)
@@ -62,7 +63,9 @@ class StoredDatabase:
     def file_keys(self) -> dict[FileKey, NativeFile]:
         return {(self.uid, local): file for local, file in self.files.items()}
 
-    def sections(self, key_groups: range | None = None, scratch: Path | None = None) -> Iterator[Section]:
+    def sections(
+        self, key_groups: range | None = None, scratch: Path | None = None, stand_ins: StandIns | None = None
+    ) -> Iterator[Section]:
         """What the database holds for `key_groups`. All its files are fetched to a directory in `scratch` for it."""
         if key_groups is not None and not range(
             max(key_groups.start, self.key_groups.start), min(key_groups.stop, self.key_groups.stop)
@@ -74,7 +77,7 @@ class StoredDatabase:
         directory = Path(tempfile.mkdtemp(prefix="headwater-native-", dir=scratch))
         try:
             self.fetch(directory)
-            yield from read_native_sections(directory, self.uid, key_groups)
+            yield from read_native_sections(directory, self.uid, key_groups, stand_ins)
         finally:
             shutil.rmtree(directory, ignore_errors=True)
 
@@ -103,14 +106,16 @@ def snapshot_sections(
     include_unkeyed: bool = True,
     take: TakeDatabase | None = None,
     scratch: Path | None = None,
+    stand_ins: StandIns | None = None,
 ) -> Iterator[Section]:
     """As `read_sections`, for snapshots of every kind. Databases are read entry by entry, unless `take` takes them.
 
     `scratch` is where there is room for all files of a database; None: where the machine keeps temporary files.
+    With `stand_ins` no class that a snapshot names is loaded: it may be somebody else's.
     """
     for database in stored_databases(layout, ref) if key_groups is None or key_groups else ():
         if take is None or not take(database):
-            yield from database.sections(key_groups, scratch)
+            yield from database.sections(key_groups, scratch, stand_ins)
     for section in read_sections(layout.snapshot(ref.name), ref, key_groups, include_unkeyed=include_unkeyed):
         if section.kind != NATIVE_FILE:
             yield section

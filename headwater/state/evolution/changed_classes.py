@@ -76,9 +76,9 @@ class StoredRecord:
         return f"<stored {self.__stored_schema__.name}: {values}>"
 
 
-def class_change(stored: ClassSchema) -> ClassChange | None:
+def class_change(stored: ClassSchema, find: Callable[[str, str], type | None] = find_class) -> ClassChange | None:
     """How the class that `stored` describes has changed; None if its objects can be read as they are."""
-    today = find_class(stored.module, stored.qualname)
+    today = find(stored.module, stored.qualname)
     if today is None:
         return _gone(stored)
     schema = schema_of(today)

@@ -23,6 +23,7 @@ from typing import Any, Final
 from rocksdict import AccessType, Checkpoint, Options, Rdict, ReadOptions, WriteBatch, WriteOptions
 
 from headwater.common.errors import StateError
+from headwater.state.restricted import StandIns
 from headwater.state.rocksdb.values import PlainValues, ValueReader
 
 log = logging.getLogger(__name__)
@@ -132,7 +133,7 @@ class Database:
         raw = self.meta(_FACTS)
         if raw is None:
             return {}
-        facts: dict[str, Any] = pickle.loads(raw)
+        facts: dict[str, Any] = StandIns().loads(raw)  # plain values; whoever only looks has no better reader
         if facts["format"] not in _READABLE:
             raise StateError(
                 f"the RocksDB database in {self.path} has format {facts['format']!r}, expected one of {_READABLE}; "

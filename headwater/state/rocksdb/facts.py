@@ -8,6 +8,7 @@ from typing import Any
 
 from headwater.common.errors import StateError
 from headwater.state.evolution.changed_classes import ClassChange
+from headwater.state.evolution.schema import ClassSchema
 from headwater.state.rocksdb.database import Database
 from headwater.state.rocksdb.timers import TimerFacts
 from headwater.state.rocksdb.values import changes_of
@@ -43,8 +44,12 @@ class Facts:
         )
 
     def class_changes(self) -> tuple[ClassChange, ...]:
+        return changes_of(self.schemas())
+
+    def schemas(self) -> Iterator[ClassSchema]:
+        """What the classes of keys, values and timers were."""
         of_timers = (classes for _, _, classes in self.timers.values())
-        return changes_of(schema for classes in (*self.classes.values(), *of_timers) for schema in classes)
+        return (ClassSchema(*each) for classes in (*self.classes.values(), *of_timers) for each in classes)
 
     @classmethod
     def of(cls, database: Database) -> Facts:

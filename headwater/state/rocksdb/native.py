@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from headwater.state.keyed_backend import NO_KEY
+from headwater.state.restricted import StandIns
 from headwater.state.rocksdb.database import Changes, Database
 from headwater.state.rocksdb.facts import Facts, timer_sections
 from headwater.state.rocksdb.options import RocksDBMemory
@@ -26,13 +27,15 @@ class _Reader:
     log_changes = False
     current_key: Any = NO_KEY
 
-    def __init__(self, directory: Path, uid: str) -> None:
+    def __init__(self, directory: Path, uid: str, stand_ins: StandIns | None) -> None:
         self.uid = uid
         self.memory = RocksDBMemory(_MEMORY_BYTES)
         self.database = Database(directory, self.memory.database_options(), read_only=True)
         self.facts = Facts.of(self.database)
-        changes = self.facts.class_changes()
-        if changes:
+        if stand_ins is not None:
+            stand_ins.learn(self.facts.schemas())
+            self.database.read_with(stand_ins)
+        elif changes := self.facts.class_changes():
             self.database.read_with(StoredValues(changes))
         self.max_parallelism = self.facts.max_parallelism
         self.key_groups = range(*self.facts.key_groups)
@@ -50,13 +53,15 @@ def native_facts(directory: Path) -> Facts:
         database.close()
 
 
-def read_native_sections(directory: Path, uid: str, key_groups: range | None = None) -> Iterator[Section]:
+def read_native_sections(
+    directory: Path, uid: str, key_groups: range | None = None, stand_ins: StandIns | None = None
+) -> Iterator[Section]:
     """All that a native checkpoint holds, as sections of operator `uid`; of `key_groups` only, if given.
 
     The checkpoint is not changed. What has expired and was not cleaned up is there too: the one who loads it knows the
-    TTL. A key group may come in several sections of one state.
+    TTL. A key group may come in several sections of one state. With `stand_ins` no class is loaded.
     """
-    reader = _Reader(directory, uid)
+    reader = _Reader(directory, uid, stand_ins)
     try:
         groups = [group for group in reader.key_groups if key_groups is None or group in key_groups]
         for name, (state_id, layout) in reader.facts.states.items():

@@ -27,6 +27,7 @@ from headwater.common.errors import SerializationError, StateError, StateMigrati
 from headwater.state.evolution import changed_classes as evolution
 from headwater.state.evolution.changed_classes import ClassChange, class_change
 from headwater.state.evolution.schema import ClassNotes, ClassSchema, decode_schemas, encode_schemas, find_class
+from headwater.state.restricted import StandIns
 
 FORMAT = 1
 PROTOCOL = 5
@@ -100,6 +101,23 @@ def decode_evolved(payload: bytes, uid: str, name: str) -> Decoded:
             f"state '{name}' of operator '{uid}' cannot be read ({type(error).__name__}: {error}); "
             f"the classes of its keys and values must be importable under the names they had when it was written"
         ) from error
+    return _decoded(content, changes, uid, name)
+
+
+def decode_restricted(payload: bytes, stand_ins: StandIns, uid: str, name: str) -> Decoded:
+    """As `decode_evolved`, without loading a class: for payloads that somebody else may have written."""
+    try:
+        stand_ins.learn(stored_schemas(payload))
+        content = stand_ins.loads(payload)
+    except Exception as error:
+        raise SerializationError(
+            f"state '{name}' of operator '{uid}' cannot be read without the classes that it names "
+            f"({type(error).__name__}: {error})"
+        ) from error
+    return _decoded(content, (), uid, name)
+
+
+def _decoded(content: Any, changes: tuple[ClassChange, ...], uid: str, name: str) -> Decoded:
     if not isinstance(content, tuple) or len(content) != 3 or content[0] != FORMAT:
         found = content[0] if isinstance(content, tuple) and content else type(content).__qualname__
         raise StateError(
