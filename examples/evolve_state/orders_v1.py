@@ -1,6 +1,6 @@
 """Orders per customer, version 1 of a program whose state grows with the business; version 2 is beside it.
 
-    headwater run -c /tmp/orders-job examples/evolve_state/orders_v1.py /tmp/orders
+    headwater run -c orders-job examples/evolve_state/orders_v1.py orders
 
 Reads files of lines like `ann,tea,3` from the folder for as long as it runs. docs/evolution.md goes on from here.
 """

@@ -1,7 +1,7 @@
 """Orders per customer, version 2: prices have cents, customers have a level, and the last order is an object.
 
-    headwater savepoint diff /tmp/orders-job examples/evolve_state/orders_v2.py /tmp/orders
-    headwater run -c /tmp/orders-job examples/evolve_state/orders_v2.py /tmp/orders
+    headwater savepoint diff orders-job examples/evolve_state/orders_v2.py orders
+    headwater run -c orders-job examples/evolve_state/orders_v2.py orders
 
 `Account` changes in ways that need no help: a field is wider, one is new and has a default, the order is another. Of
 the last order version 1 stored a text: `migrate_with` says how to make an object of it.

@@ -1,6 +1,6 @@
 """Payments per customer, version 1: the job that docs/operations.md operates. Version 2 repairs its mistake.
 
-    headwater run -p 2 -c /tmp/payments/job examples/operate/payments_v1.py /tmp/payments/out
+    headwater run -p 2 -c payments/job examples/operate/payments_v1.py payments/out
 
 Every payment gives a line `customer,total in cents` in files below the folder. One payment in ten is a refund, a
 negative amount, which this version adds as if it were a payment.

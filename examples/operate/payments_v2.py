@@ -1,7 +1,7 @@
 """Payments per customer, version 2 of the job that docs/operations.md operates: refunds are subtracted.
 
     headwater shadow --from SAVEPOINT --against examples/operate/payments_v1.py \
-        examples/operate/payments_v2.py /tmp/payments/out
+        examples/operate/payments_v2.py payments/out
 
 A customer whose total was wrong already stays wrong by that much: the page shows how to repair one.
 """

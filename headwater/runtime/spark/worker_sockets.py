@@ -1,9 +1,9 @@
 """How Spark's JVMs and their Python workers reach each other.
 
-By Unix sockets an epoch takes half as long, but Spark puts them into the common temporary directory and asks nobody who
-connects for a secret: it relies on the file's mode, which the umask makes. So they get a directory that only this user
-can enter. On the hosts of a cluster there is nobody who could make one, and workers are reached the way Spark does by
-default: at a port of the loopback interface, with a secret.
+By Unix sockets a small epoch takes little more than half the time, but Spark puts them into the common temporary
+directory and asks nobody who connects for a secret: it relies on the file's mode, which the umask makes. So they get a
+directory that only this user can enter. On the hosts of a cluster there is nobody who could make one, and workers are
+reached the way Spark does by default: at a port of the loopback interface, with a secret.
 """
 
 from __future__ import annotations

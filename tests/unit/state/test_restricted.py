@@ -72,7 +72,7 @@ OTHERS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("value", PLAIN, ids=repr)
+@pytest.mark.parametrize("value", PLAIN, ids=lambda value: type(value).__name__)
 @pytest.mark.parametrize("protocol", [4, 5])
 def test_plain_values_are_what_they_were(value: Any, protocol: int) -> None:
     stand_ins = StandIns()
@@ -86,7 +86,7 @@ def test_a_pickle_cannot_change_a_plain_class(cls: type) -> None:
         cls.new_attribute = 1  # type: ignore[attr-defined]
 
 
-@pytest.mark.parametrize("value", OTHERS, ids=repr)
+@pytest.mark.parametrize("value", OTHERS, ids=lambda value: getattr(value, "__name__", type(value).__name__))
 @pytest.mark.parametrize("protocol", range(6))
 def test_everything_else_is_a_stand_in_that_can_be_counted(value: Any, protocol: int) -> None:
     stand_ins = StandIns()
