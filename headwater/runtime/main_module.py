@@ -15,7 +15,9 @@ from typing import Any
 
 import cloudpickle
 
+from headwater.common.errors import SerializationError, user_traceback
 from headwater.compat import pyflink_imports
+from headwater.graph.plan import JobPlan
 
 
 def capture_main() -> bytes:
@@ -30,6 +32,26 @@ def capture_main() -> bytes:
                 continue
             captured[name] = value
     return pickle.dumps((pyflink_imports.is_installed(), cloudpickle.dumps(captured)))
+
+
+def load_plan(captured: bytes, plan: bytes, where: str) -> JobPlan:
+    """The plan in this process, whose `__main__` gets the captured classes first.
+
+    SerializationError: what the program needs is not here, or fails when it is imported. No other attempt would do
+    better. A machine that is short of memory or descriptors is another matter: that error passes through.
+    """
+    try:
+        install_main(captured)
+        loaded: JobPlan = pickle.loads(plan)
+    except (OSError, MemoryError):
+        raise
+    except (Exception, SystemExit) as error:
+        raise SerializationError(
+            f"the program cannot be loaded in {where}. What it imports must be there on every host of the job: install "
+            "it, or send it along with env.add_python_file() or python.files. What it imports must not end the process "
+            f"either\n{user_traceback(error).rstrip()}"
+        ) from None
+    return loaded
 
 
 def install_main(captured: bytes) -> None:

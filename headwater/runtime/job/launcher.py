@@ -233,6 +233,7 @@ class _Job:
             run_id=uuid.uuid4().hex,
             secret=secrets.token_bytes(32),
             plan=self._pickled_plan,
+            parallelisms=tuple(stage.parallelism for stage in self._plan.stages),
             main_classes=capture_main(),
             layout=start.layout,
             listen_tcp=not is_local(str(context.master)),

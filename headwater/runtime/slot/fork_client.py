@@ -13,6 +13,7 @@ import sys
 
 import xxhash
 
+from headwater.common.errors import SerializationError
 from headwater.runtime.slot.directories import own_directory
 from headwater.runtime.slot.fork_server import SlotRequest, send_request
 from headwater.runtime.slot.protocol import ConnectionLostError, SlotAddress
@@ -21,8 +22,8 @@ START_SECONDS = 60
 """How long a slot may take until it listens; importing the user's modules is part of it."""
 
 
-def answer_to(request: SlotRequest) -> SlotAddress | str | None:
-    """What the slot says that is forked for `request`; None if it says nothing."""
+def answer_to(request: SlotRequest) -> SlotAddress | SerializationError | str | None:
+    """What the slot says that is forked for `request`: where it listens, or why not; None if it says nothing."""
     watched = request.config.watch_pid
     answer, answer_write = os.pipe()
     try:

@@ -26,7 +26,7 @@ from headwater.common.errors import HeadwaterError, LocalDiskError, Serializatio
 from headwater.common.machine.processes import alive, name_this_process, open_pidfd
 from headwater.graph.plan import JobPlan
 from headwater.runtime import fault
-from headwater.runtime.main_module import install_main
+from headwater.runtime.main_module import load_plan
 from headwater.runtime.slot.fence import AttemptFence
 from headwater.runtime.slot.protocol import (
     BeginEpoch,
@@ -248,9 +248,11 @@ def run_slot(config: SlotConfig, answer: int) -> None:
     logging.basicConfig(level=config.log_level, stream=sys.stderr, format="%(levelname)s %(name)s %(message)s")
     try:
         server = SlotServer(config)
-        install_main(config.main_classes)
-        plan: JobPlan = pickle.loads(config.plan)
+        plan = load_plan(config.main_classes, config.plan, f"a slot on host {config.address.host}")
         slot = Slot(plan, config.job_id, server.address, config.layout)
+    except SerializationError as error:
+        os.write(answer, pickle.dumps(error))
+        os._exit(1)
     except Exception:
         os.write(answer, pickle.dumps(traceback.format_exc()))
         os._exit(1)

@@ -9,6 +9,7 @@ import sys
 from dataclasses import dataclass
 
 from headwater.checkpoint.paths import CheckpointLayout
+from headwater.common.errors import SerializationError
 from headwater.common.machine.processes import is_named
 from headwater.runtime.slot.directories import socket_directory
 from headwater.runtime.slot.fork_client import answer_to
@@ -26,6 +27,8 @@ class SlotLaunch:
     """Names the slots of this very run: a job that resumes must not meet the slots of its former self."""
     secret: bytes
     plan: bytes
+    parallelisms: tuple[int, ...]
+    """Of the plan's stages: known where the plan cannot be loaded, too."""
     main_classes: bytes
     layout: CheckpointLayout | None
     listen_tcp: bool
@@ -37,6 +40,7 @@ class SlotLaunch:
 def launch_slot(launch: SlotLaunch, stage: int, partition: int, host: str) -> SlotAddress:
     """Start a slot beside this process and return its address once it listens.
 
+    ConnectionLostError: it did not start, and may the next time. SerializationError: it cannot load the plan.
     The slot gets a session of its own: it outlives the Python worker that started it and ends with the executor's JVM.
     """
     incarnation = secrets.token_hex(4)
@@ -63,6 +67,8 @@ def launch_slot(launch: SlotLaunch, stage: int, partition: int, host: str) -> Sl
         answer = str(error)
     if isinstance(answer, SlotAddress):
         return answer
+    if isinstance(answer, SerializationError):
+        raise answer
     raise ConnectionLostError(f"slot of stage {stage} partition {partition} did not start: {answer or 'it was killed'}")
 
 

@@ -22,10 +22,10 @@ from headwater.graph.plan import JobPlan
 from headwater.runtime import fault
 from headwater.runtime.epoch.engine import EpochHeader
 from headwater.runtime.job.acks import EpochFailure, StageAck
-from headwater.runtime.main_module import install_main
+from headwater.runtime.main_module import load_plan
 from headwater.runtime.slot.protocol import ConnectionLostError, SlotAck, SlotFailure
 from headwater.runtime.slot.relay import Watch, find_or_start, run_epoch
-from headwater.runtime.slot.starter import SlotLaunch
+from headwater.runtime.slot.starter import SlotLaunch, local_host
 from headwater.runtime.spark.quiet_worker import leave_quietly
 from headwater.runtime.stage.chunk import TO_DRIVER, FrameKind, Header, decode_header, decode_records, encode_frame
 from headwater.runtime.stage.input import StageInput
@@ -42,9 +42,10 @@ class WorkerJob:
     _known: dict[str, WorkerJob] = {}  # noqa: RUF012 the cache is the point
 
     def __init__(self, launch: SlotLaunch) -> None:
-        install_main(launch.main_classes)
         self.launch = launch
-        self.plan: JobPlan = pickle.loads(launch.plan)
+        self.plan: JobPlan = load_plan(
+            launch.main_classes, launch.plan, f"a Python worker of Spark on host {local_host()}"
+        )
         self._runners: dict[tuple[int, int], tuple[StageRunner, list[Routed]]] = {}
         self._borrowed: StageRunner | None = None
         """A worker runs one task at a time."""
@@ -132,8 +133,8 @@ class _Task:
             yield next_target(self.partition, width), frame
 
     def width_of_next(self) -> int:
-        plan = WorkerJob.of(self.launch).plan
-        return plan.stages[self.stage + 1].parallelism if self.stage + 1 < len(plan.stages) else 1
+        following = self.launch.parallelisms[self.stage + 1 :]
+        return following[0] if following else 1
 
     def route(self, routed: Iterable[Routed]) -> Iterator[Routed]:
         """Frames of operators name their target in the destination stage; those that go further are relayed."""
@@ -206,7 +207,6 @@ def operator_stage(
 
 
 def _run_stage(task: _Task, frames: Iterable[bytes]) -> Iterator[Routed]:
-    plan = WorkerJob.of(task.launch).plan
     collected = StageInput(task.stage)
     try:
         for frame in frames:
@@ -219,7 +219,7 @@ def _run_stage(task: _Task, frames: Iterable[bytes]) -> Iterator[Routed]:
         for passing, frame in collected.passing:
             width = task.width_of_next()
             yield (passing.target if passing.stage == task.stage + 1 else next_target(task.partition, width)), frame
-        stage = plan.stages[task.stage]
+        stage = WorkerJob.of(task.launch).plan.stages[task.stage]
         run = _in_slot if stage.needs_slot else _in_worker
         yield from run(task, collected, task.header.floors(stage, task.partition))
     finally:

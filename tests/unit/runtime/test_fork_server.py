@@ -15,6 +15,7 @@ import cloudpickle
 import psutil
 import pytest
 
+from headwater.common.errors import SerializationError
 from headwater.common.machine.processes import alive, is_named
 from headwater.runtime.main_module import capture_main
 from headwater.runtime.slot import fork_client, fork_server
@@ -51,7 +52,8 @@ def executor(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[subpro
 
 @pytest.fixture
 def launch(executor: subprocess.Popen[bytes]) -> SlotLaunch:
-    return SlotLaunch("job", f"t{executor.pid}", SECRET, cloudpickle.dumps(plan_of(build)), capture_main(), None, False)
+    plan = cloudpickle.dumps(plan_of(build))
+    return SlotLaunch("job", f"t{executor.pid}", SECRET, plan, (1, 1, 1), capture_main(), None, False)
 
 
 def start(launch: SlotLaunch, partition: int = 0) -> SlotAddress:
@@ -128,7 +130,7 @@ def test_a_slot_works_where_it_was_asked_for(
     (tmp_path / "only_here_a3b1.py").write_text("import os\nraise RuntimeError('imported in ' + os.getcwd())\n")
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(ConnectionLostError, match=f"imported in {tmp_path}"):
+    with pytest.raises(SerializationError, match=f"imported in {tmp_path}"):
         start(replace(launch, plan=NEEDS_A_MODULE % b"only_here_a3b1"), 1)
 
 
@@ -141,15 +143,31 @@ def test_slots_do_not_draw_the_same_numbers(
     monkeypatch.syspath_prepend(str(tmp_path))
     drawn = []
     for partition in range(2):
-        with pytest.raises(ConnectionLostError) as raised:
+        with pytest.raises(SerializationError) as raised:
             start(replace(launch, plan=NEEDS_A_MODULE % b"draws_c07e"), partition)
         drawn.append(eval(str(raised.value).rpartition("RuntimeError: ")[2]))
     assert all(first != second for first, second in zip(*drawn, strict=True))
 
 
-def test_a_plan_that_cannot_be_loaded_is_told(launch: SlotLaunch) -> None:
-    with pytest.raises(ConnectionLostError, match=r"(?s)partition 4 did not start: .*No module named 'nowhere_at_all'"):
+def test_a_plan_that_cannot_be_loaded_is_the_users_error(
+    launch: SlotLaunch, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """No further attempt would do better."""
+    with pytest.raises(SerializationError, match=r"(?s)cannot be loaded in a slot .*No module named 'nowhere_at_all'"):
         start(replace(launch, plan=NEEDS_A_MODULE % b"nowhere_at_all"), 4)
+    (tmp_path / "leaves_e8d2.py").write_text("import sys\nsys.exit('not here')\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    with pytest.raises(SerializationError, match=r"(?s)SystemExit: not here"):
+        start(replace(launch, plan=NEEDS_A_MODULE % b"leaves_e8d2"), 4)
+
+
+def test_a_machine_that_is_short_of_something_is_asked_again(
+    launch: SlotLaunch, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "hungry_51c9.py").write_text("raise OSError(24, 'Too many open files')\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    with pytest.raises(ConnectionLostError, match=r"(?s)partition 4 did not start: .*Too many open files"):
+        start(replace(launch, plan=NEEDS_A_MODULE % b"hungry_51c9"), 4)
 
 
 def test_a_fork_server_that_does_not_start_is_told(launch: SlotLaunch, monkeypatch: pytest.MonkeyPatch) -> None:

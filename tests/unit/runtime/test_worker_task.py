@@ -7,6 +7,7 @@ import os
 import pickle
 import uuid
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import cloudpickle
 import pytest
 
 from headwater.common import Encoder, WatermarkStrategy
+from headwater.common.errors import SerializationError
 from headwater.datastream.connectors.bulk_writers import EncodedWriter
 from headwater.datastream.connectors.data_generator import DataGeneratorSource
 from headwater.datastream.connectors.file_system import BucketAssigner, FileSink
@@ -24,7 +26,7 @@ from headwater.runtime.job.source_progress import SplitSourceProgress
 from headwater.runtime.main_module import capture_main
 from headwater.runtime.slot.protocol import Attempt, Base
 from headwater.runtime.slot.starter import SlotLaunch
-from headwater.runtime.spark.tasks import WorkerJob, source_stage
+from headwater.runtime.spark.tasks import WorkerJob, operator_stage, source_stage
 from headwater.runtime.stage.chunk import payload_of
 from headwater.runtime.stage.source_task import SourceTask
 from tests.unit.runtime.in_process_engine import plan_of
@@ -41,7 +43,7 @@ def launch(tmp_path: Path) -> Iterator[SlotLaunch]:
         .build()
     )
     plan = plan_of(lambda env: env.from_source(NUMBERS, WatermarkStrategy.no_watermarks(), "numbers"), 1, sink)
-    made = SlotLaunch("job", uuid.uuid4().hex, b"", cloudpickle.dumps(plan), capture_main(), None, False)
+    made = SlotLaunch("job", uuid.uuid4().hex, b"", cloudpickle.dumps(plan), (1,), capture_main(), None, False)
     yield made
     WorkerJob._known.pop(made.run_id, None)
 
@@ -84,3 +86,17 @@ def test_a_full_disk_is_tried_again_and_its_file_goes(
     assert isinstance(ack, SourceAck)
     (name,) = os.listdir(tmp_path)
     assert (tmp_path / name).read_text() == "0\n1\n"
+
+
+def test_a_plan_that_cannot_be_loaded_is_the_users_error_at_once(launch: SlotLaunch) -> None:
+    """It reaches the driver as any other error, by way of the next stage's tasks, which cannot load the plan either."""
+    task = source_tasks(pickle.loads(launch.plan))[0]
+    broken = replace(launch, run_id=uuid.uuid4().hex, plan=b"cnowhere_at_all\nNeeded\n.", parallelisms=(1, 3))
+    header = EpochHeader(Attempt(1, 0, 0, "run"), Base(-1, "start", -1, "start"), 1, False, False, os.getpid())
+    routed = list(source_stage(header, broken, task))
+    assert [target for target, _ in routed] == [0, 1, 2]
+    ((_, frame),) = operator_stage(header, broken, 1, 0, [frame for _, frame in routed[:1]])
+    failure = pickle.loads(payload_of(frame))
+    assert isinstance(failure.error, SerializationError) and not failure.retry
+    assert "cannot be loaded in a Python worker" in failure.reason
+    assert failure.reason.count("No module named 'nowhere_at_all'") == 1, "said once"
