@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import subprocess
 import sys
@@ -183,6 +184,32 @@ def test_a_record_that_does_not_fit_its_declared_type(run_job: JobRunner) -> Non
     assert "age" in text and "INT" in text.upper() and "'five'" in text
     with pytest.raises(TypeMismatchError, match="item 1"):
         run_job.environment(1).from_collection([1, "x"], Types.INT())
+
+
+@pytest.mark.parametrize("where", ["a Python worker", "a slot"])
+def test_a_program_that_cannot_be_loaded_elsewhere_fails_once_and_at_once(
+    run_job: JobRunner,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    where: str,
+) -> None:
+    """Its module imports another one, which only the driver has; or all but the slots."""
+    module = f"only_here_{where[-4:]}"
+    in_slot = "open('/proc/self/comm').read().strip() == 'headwater-slot'"
+    elsewhere = in_slot if where == "a slot" else f"os.getpid() != {os.getpid()}"
+    (tmp_path / f"{module}.py").write_text(
+        f"import os\nif {elsewhere}:\n    import nowhere_else\n\ndef add_one(number):\n    return number + 1\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    add_one = importlib.import_module(module).add_one
+
+    def build(env: StreamExecutionEnvironment) -> Any:
+        return env.from_collection([1, 2, 3]).map(add_one).key_by(lambda n: n % 2).process(Summed(None))
+
+    with pytest.raises(SerializationError, match=rf"(?s)cannot be loaded in {where}.*No module named 'nowhere_else'"):
+        run_job(build, 2, **{"python.files": str(tmp_path / f"{module}.py")})
+    assert "trying again" not in caplog.text
 
 
 def test_bad_jobs_are_refused(run_job: JobRunner) -> None:
