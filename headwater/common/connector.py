@@ -108,7 +108,11 @@ class Committer(ABC):
 
     @abstractmethod
     def commit(self, committables: list[Any]) -> None:
-        """Make all of `committables` visible. Idempotent: after a crash the last epoch's are committed again."""
+        """Make all of `committables` visible. Idempotent: after a crash the last epoch's are committed again.
+
+        Whatever it raises, it is called again with the same committables, as the restart policy says; then the job
+        fails. So what is gone because an earlier call made it visible, and a reader took it away, is committed.
+        """
 
     def find_leftovers(self, job_id: str) -> list[Any]:
         """What attempts of the job left that no manifest names.

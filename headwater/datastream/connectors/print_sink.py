@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from headwater.common.connector import Committer, Sink, SinkWriter, WriterContext
+from headwater.common.errors import HeadwaterError
 from headwater.common.string_form import string_form_for
 from headwater.common.type_system.information import TypeInformation
 
@@ -86,8 +87,11 @@ class _PrintCommitter(Committer):
 
     def commit(self, committables: list[Any]) -> None:
         stream = sys.stderr if self._stderr else sys.stdout  # looked up now: it may have been redirected
-        for lines in sorted(committables, key=lambda item: (item.epoch, item.partition)):
-            if lines.token not in self._printed:
-                stream.write(lines.text)
-                self._printed.append(lines.token)
-        stream.flush()
+        try:
+            for lines in sorted(committables, key=lambda item: (item.epoch, item.partition)):
+                if lines.token not in self._printed:
+                    stream.write(lines.text)
+                    self._printed.append(lines.token)
+            stream.flush()
+        except BrokenPipeError as error:
+            raise HeadwaterError("nobody reads any more what the job prints: its output was closed") from error

@@ -94,7 +94,7 @@ class Coordinator:
         self._run = secrets.token_hex(3)
         self._incarnation = 1
         self._failures_ms: list[int] = []
-        self._committers = SinkCommitters(plan)
+        self._committers = SinkCommitters(plan, restart_policy, self._pause_before_commit)
         self._book: dict[Place, SlotAddress] = {}
         self._watermarks: dict[Place, dict[str, int]] = {}
         self._restores: dict[Place, PartitionRestore] = {}  # until the first checkpoint in the job's own shape
@@ -638,6 +638,14 @@ class Coordinator:
     def clean_up(self) -> None:
         """Delete what attempts that died left in the sinks' places. Called when none is under way."""
         self._committers.clean_up(self.job_id, self._check_claim)
+
+    def _pause_before_commit(self, reason: str, delay_ms: int) -> None:
+        """A sink is asked again in `delay_ms`, unless the job is cancelled or another driver's by then."""
+        self.progress.last_failure = reason
+        log.warning("%s; trying again in %d ms", reason, delay_ms)
+        if self._cancelled.wait(delay_ms / 1000):
+            raise JobCancelledError("the job was cancelled")
+        self._check_claim()
 
     def _check_claim(self) -> None:
         if self._store is not None:

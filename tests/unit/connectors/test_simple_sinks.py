@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import io
+import os
+import sys
 import threading
 from typing import Any
 
 import pytest
 
 from headwater.common.connector import Sink, WriterContext
-from headwater.common.errors import ConfigurationError, SerializationError, UserCodeError
+from headwater.common.errors import ConfigurationError, HeadwaterError, SerializationError, UserCodeError
 from headwater.common.typeinfo import Types
 from headwater.common.types import Row
 from headwater.datastream.connectors.collect_sink import CollectSink, collected_results
@@ -53,6 +56,15 @@ class TestPrint:
         committables = write(sink, ["b"], context(1, 2)) + write(sink, ["a"], context(0, 2))
         sink.create_committer().commit(committables)
         assert capsys.readouterr().out == "1> a\n2> b\n"
+
+    def test_a_closed_output_is_no_reason_to_wait_for_another_reader(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        read, write_end = os.pipe()
+        os.close(read)
+        sink = PrintSink()
+        with open(write_end, "wb", buffering=0) as closed:  # a buffer would try again when it is closed
+            monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(closed, write_through=True))
+            with pytest.raises(HeadwaterError, match="nobody reads any more"):
+                sink.create_committer().commit(write(sink, ["x"]))
 
 
 class TestCollect:
