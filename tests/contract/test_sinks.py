@@ -244,7 +244,7 @@ class TestFilesLeftBehind:
     """Pending files of attempts that died are deleted; those of other jobs and visible ones are not."""
 
     def pending(self, base: Path) -> list[str]:
-        return [name for _, _, names in os.walk(base) for name in names if name.endswith(".inprogress")]
+        return [name for _, _, names in os.walk(base) for name in names if name.startswith(".part")]
 
     def test_only_dead_attempts_of_this_job_are_cleaned_up(self, tmp_path: Path, capsys: Any) -> None:
         case = row_files(tmp_path, capsys)

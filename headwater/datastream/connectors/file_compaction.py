@@ -1,14 +1,15 @@
 """Fewer, larger files: the part files of one checkpoint are joined before they become visible.
 
-A group of pending files becomes one file: written under a hidden name, renamed to its final one, and only then are the
-parts deleted. So whoever finds the final name is done, and whoever does not still finds all parts.
+A group of pending files becomes one: written whole under a hidden name, then the parts are deleted, then it is renamed
+to its final name. So there are all parts, or the joined file, or it was visible: it cannot be joined a second time
+because a reader has taken it away.
 """
 
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import os
+import uuid
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from shutil import copyfileobj
@@ -17,7 +18,15 @@ from typing import Any, Final
 from headwater.checkpoint.storage.durable_file import sync_directory
 from headwater.common.errors import CheckpointError, ConfigurationError
 from headwater.common.machine.local_disk import room_for
-from headwater.datastream.connectors.file_committer import MAKE_ROOM, FileCommittable, FileCommitter, make_visible
+from headwater.datastream.connectors.file_committer import (
+    MAKE_ROOM,
+    EarlierTry,
+    FileCommittable,
+    FileCommitter,
+    digest,
+    make_visible,
+    sync_if_there,
+)
 from headwater.datastream.no_effect import warn_no_effect
 
 __all__ = ["CompactingCommitter", "FileCompactStrategy", "FileCompactor"]
@@ -103,21 +112,19 @@ class CompactingCommitter(FileCommitter):
         self._strategy = strategy
         self._compactor = compactor
 
-    def commit(self, committables: list[Any]) -> None:
+    def _commit(self, committables: list[Any], earlier: EarlierTry) -> None:
         if not self._compactor.joins:
-            super().commit(committables)
+            super()._commit(committables, earlier)
             return
         by_directory: dict[str, list[FileCommittable]] = {}
         for committable in committables:
             by_directory.setdefault(committable.directory, []).append(committable)
         for directory, members in by_directory.items():
             for group in self._groups(sorted(members, key=lambda member: member.final_name)):
-                if len(group) == 1 or _committed_apart(group):
+                if len(group) == 1 or not self._join(directory, group, earlier):
                     for member in group:
-                        make_visible(member)
-                else:
-                    self._join(directory, group)
-            sync_directory(directory)
+                        make_visible(member, earlier)
+            sync_if_there(directory)
 
     def _groups(self, members: Sequence[FileCommittable]) -> Iterable[list[FileCommittable]]:
         group: list[FileCommittable] = []
@@ -131,20 +138,28 @@ class CompactingCommitter(FileCommitter):
         if group:
             yield group
 
-    def _join(self, directory: str, group: list[FileCommittable]) -> None:
+    def _join(self, directory: str, group: list[FileCommittable], earlier: EarlierTry) -> bool:
+        """Make the group visible as one file. False: it is committed apart, or all of it is gone."""
         # The name tells all members: what it does not stand for is never taken as done.
-        members = hashlib.sha256("/".join(member.final_name for member in group).encode()).hexdigest()[:12]
-        final = os.path.join(directory, f"{_PREFIX}{members}-{group[0].final_name}")
+        final = os.path.join(directory, f"{_PREFIX}{digest(group)}-{group[0].final_name}")
+        parts = [os.path.join(directory, member.pending_name) for member in group]
         if not os.path.exists(final):
             # The pending name of a part, with more in it: find_leftovers finds it, too.
-            pending = os.path.join(directory, f".{_PREFIX}{group[0].pending_name.lstrip('.')}")
-            with room_for("a joined file of FileSink", directory, MAKE_ROOM):
-                self._write(pending, directory, group)
-            os.rename(pending, final)
-            sync_directory(directory)  # before a part is deleted
-        for member in group:
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(os.path.join(directory, member.pending_name))
+            pending_end = group[0].pending_name.lstrip(".")
+            joined = os.path.join(directory, f".{_PREFIX}{pending_end}")
+            if not os.path.exists(joined):
+                if not all(map(os.path.exists, parts)) or _committed_apart(group):
+                    return False
+                draft = os.path.join(directory, f".{_PREFIX}{uuid.uuid4().hex}-{pending_end}")
+                with room_for("a joined file of FileSink", directory, MAKE_ROOM):
+                    self._write(draft, directory, group)
+                os.rename(draft, joined)
+                sync_directory(directory)  # before a part is deleted
+            _delete(parts)
+            earlier.got_here = False
+            os.rename(joined, final)
+        _delete(parts)
+        return True
 
     def _write(self, target: str, directory: str, group: list[FileCommittable]) -> None:
         with open(target, "wb") as joined:
@@ -167,6 +182,12 @@ class CompactingCommitter(FileCommitter):
                     ) from None
             joined.flush()
             os.fsync(joined.fileno())
+
+
+def _delete(paths: Iterable[str]) -> None:
+    for path in paths:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(path)
 
 
 def _committed_apart(group: list[FileCommittable]) -> bool:

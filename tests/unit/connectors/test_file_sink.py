@@ -37,7 +37,9 @@ def publish(sink: FileSink, values: list[Any], timestamps: list[int | None] | No
     writer = sink.create_writer(context())
     writer.write_batch(values, timestamps)
     committables = writer.prepare_commit()
-    sink.create_committer().commit(committables)
+    committer = sink.create_committer()
+    committer.commit(committables)
+    committer.delete_leftovers(committer.find_leftovers("job"))
     return committables
 
 
