@@ -239,6 +239,7 @@ class _Job:
             listen_tcp=not is_local(str(context.master)),
             log_level=python_log_level(configuration.get(LOG_LEVEL)),
             health_seconds=configuration.get(SLOT_HEALTH) / 1000,
+            checkpoint_seconds=configuration.get(CHECKPOINTING_TIMEOUT) / 1000,
         )
         engine = SparkEngine(context, self._plan, self._launch)
         coordinator = Coordinator(

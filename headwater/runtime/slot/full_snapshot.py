@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import logging
 import os
 import pickle
 import select
 import signal
+import threading
 from collections.abc import Callable, Sequence
 
 from headwater.checkpoint.snapshot.file import SnapshotRef
+from headwater.common.config_options import CHECKPOINTING_TIMEOUT
 from headwater.common.errors import CheckpointError
 
 log = logging.getLogger(__name__)
@@ -39,8 +42,20 @@ def warn_of_failure(kind: str, error: BaseException) -> None:
     log.warning("writing a %s snapshot failed; deltas go on: %s", kind, error, exc_info=None if known else error)
 
 
+def warn_of_time_limit(kind: str, where: str, seconds: float, deltas: int) -> None:
+    """Say that a snapshot takes too long: it is given up, and deltas pile up until another one is written."""
+    log.warning(
+        "a %s snapshot of %s was not written within %g s, which is %s; it is given up, and another is begun. Until "
+        "one is written, deltas pile up (%d now), and a restore reads all of them. See whether the store hangs, or is "
+        "too slow for the state: then raise that setting",
+        kind, where, seconds, CHECKPOINTING_TIMEOUT.key, deltas,
+    )  # fmt: skip
+
+
 class FullSnapshotChild:
     """A forked process that writes one full snapshot and reports its reference through a pipe."""
+
+    kind = "full"
 
     def __init__(self, name: str, pid: int, pipe: int) -> None:
         self.names = (name,)
@@ -82,10 +97,14 @@ class FullSnapshotChild:
         return ref
 
     def kill(self) -> None:
-        """The slot ends: so does the child."""
-        try:
-            os.kill(self._pid, signal.SIGKILL)
-            os.waitpid(self._pid, 0)
-        except OSError:
-            pass
+        """Nobody wants the snapshot any more. What was written is garbage."""
         os.close(self._pipe)
+        with contextlib.suppress(OSError):
+            os.kill(self._pid, signal.SIGKILL)
+        # One that hangs inside the kernel, on a network's disk, does not die at once: the slot must not wait for it.
+        threading.Thread(target=_reap, args=(self._pid,), name="reap", daemon=True).start()
+
+
+def _reap(pid: int) -> None:
+    with contextlib.suppress(OSError):
+        os.waitpid(pid, 0)

@@ -134,6 +134,8 @@ class NativeSnapshots:
 class NativeUpload:
     """A native snapshot on its way to the storage."""
 
+    kind = "native"
+
     def __init__(
         self,
         snapshot: NativeSnapshot,

@@ -61,6 +61,7 @@ class SlotConfig:
     layout: CheckpointLayout | None
     watch_pid: int
     log_level: str = "WARNING"
+    checkpoint_seconds: float = 600.0
 
 
 @dataclass
@@ -249,7 +250,7 @@ def run_slot(config: SlotConfig, answer: int) -> None:
     try:
         server = SlotServer(config)
         plan = load_plan(config.main_classes, config.plan, f"a slot on host {config.address.host}")
-        slot = Slot(plan, config.job_id, server.address, config.layout)
+        slot = Slot(plan, config.job_id, server.address, config.layout, checkpoint_seconds=config.checkpoint_seconds)
     except SerializationError as error:
         os.write(answer, pickle.dumps(error))
         os._exit(1)

@@ -23,7 +23,7 @@ from headwater.checkpoint.storage.base import Location
 from headwater.common.errors import CheckpointError, DamagedSnapshotError, HeadwaterError
 from headwater.graph.plan import JobPlan
 from headwater.runtime.background import THREADS, Background
-from headwater.runtime.slot.full_snapshot import FullSnapshotChild, full_snapshot_is_due
+from headwater.runtime.slot.full_snapshot import FullSnapshotChild, full_snapshot_is_due, warn_of_time_limit
 from headwater.runtime.slot.garbage import GarbageCollection
 from headwater.runtime.slot.native_snapshots import NativeSnapshots, NativeUpload
 from headwater.runtime.slot.protocol import Attempt, Base, BeginEpoch, SlotAck, SlotAddress
@@ -51,16 +51,20 @@ class Slot:
         address: SlotAddress,
         layout: CheckpointLayout | None,
         background: Background = THREADS,
+        checkpoint_seconds: float = 600.0,
     ) -> None:
+        """What is written for a checkpoint may take `checkpoint_seconds`; then it is given up."""
         self.plan = plan
         self._job_id = job_id
         self._address = address
         self._layout = layout
         self._background = background
+        self._checkpoint_seconds = checkpoint_seconds
         self._runner: StageRunner | None = None
         self._emit: Emit | None = None
         self._natives = NativeSnapshots(background)
         self._full: FullSnapshotChild | NativeUpload | None = None
+        self._full_started = 0.0
         self._full_token = ""
         """Names the checkpoint at whose state it was begun: if that is none after all, nor is this a full one."""
         self._handed_out: str | None = None
@@ -95,6 +99,7 @@ class Slot:
         assert runner is not None
         if self._full_is_due(begin):
             self._full, self._full_token = self._start_full(runner, begin), base.token
+            self._full_started = time.monotonic()
         self._emit = emit
         self._dirty = True
         for backend in runner.backends():
@@ -120,9 +125,7 @@ class Slot:
             if self._upload is not None:
                 # Repeated until it is settled: an acknowledgement may be lost with its attempt.
                 ack.part = self._upload.result(None if begin.wait else GRACE_SECONDS if begin.cut else 0)
-            if self._full is not None and self._full.done():
-                ack.full, self._full = self._full.result(), None
-                self._handed_out = ack.full.name if ack.full is not None else None
+            self._look_after_full(ack, begin)
             ack.writing = self._full.names if self._full is not None else ()
         self._pending, self._dirty = (begin.attempt.id, begin.cut or not begin.checkpointing), False
         ack.processing_ms = (after_processing - self._started) * 1000
@@ -369,6 +372,19 @@ class Slot:
             return write_snapshot(path, header, (section for each in backends for section in each.full_sections()))
 
         return FullSnapshotChild.start(path.name, write)
+
+    def _look_after_full(self, ack: SlotAck, begin: BeginEpoch) -> None:
+        """Hand the full snapshot out that was being written, or give it up if it takes too long."""
+        if self._full is None:
+            return
+        if self._full.done():
+            ack.full, self._full = self._full.result(), None
+            self._handed_out = ack.full.name if ack.full is not None else None
+        elif time.monotonic() - self._full_started > self._checkpoint_seconds:
+            where = f"stage {self._address.stage} partition {self._address.partition}"
+            deltas = sum(ref.kind == "delta" for ref in begin.snapshots)
+            warn_of_time_limit(self._full.kind, where, self._checkpoint_seconds, deltas)
+            self._drop_full()
 
     def _new_snapshot(self, attempt: Attempt, epoch: int, kind: SnapshotKind) -> Location:
         assert self._layout is not None

@@ -35,6 +35,8 @@ class SlotLaunch:
     log_level: str = "WARNING"
     health_seconds: float = 10.0
     """How often a slot at work is asked whether it lives, and how long it may take to answer."""
+    checkpoint_seconds: float = 600.0
+    """How long a slot may take to write what a checkpoint needs."""
 
 
 def launch_slot(launch: SlotLaunch, stage: int, partition: int, host: str) -> SlotAddress:
@@ -56,6 +58,7 @@ def launch_slot(launch: SlotLaunch, stage: int, partition: int, host: str) -> Sl
         layout=launch.layout,
         watch_pid=find_jvm(),
         log_level=launch.log_level,
+        checkpoint_seconds=launch.checkpoint_seconds,
     )
     answer = None
     try:

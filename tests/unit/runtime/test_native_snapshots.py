@@ -28,6 +28,7 @@ from headwater.common.errors import CheckpointError, LocalDiskError
 from headwater.datastream import DataStream, KeyedProcessFunction, RuntimeContext, StreamExecutionEnvironment
 from headwater.datastream.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
 from headwater.graph.plan import JobPlan
+from headwater.runtime.background import THREADS
 from headwater.runtime.epoch.engine import EpochHeader
 from headwater.runtime.slot.full_snapshot import FullSnapshotChild
 from headwater.runtime.slot.native_snapshots import NativeUpload
@@ -295,6 +296,25 @@ class Later:
         future: Future[Any] = Future()
         self._work.append(lambda: future.set_result(work()))
         return future
+
+
+def test_one_that_hangs_is_given_up_and_the_next_one_is_tried(
+    driver: RocksDriver, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    slot = driver.new_slot()
+    monkeypatch.setattr(slot, "_checkpoint_seconds", 0.0)
+    hanging: list[Callable[[], Any]] = []
+    monkeypatch.setattr(slot._natives, "_background", Later(hanging))
+    for number in range(7):
+        commit(driver, slot, (number, "x"))
+    assert len(hanging) >= 2
+    assert "native snapshot of stage 1 partition 0 was not written within 0 s" in caplog.text
+    monkeypatch.setattr(slot, "_checkpoint_seconds", 600.0)
+    monkeypatch.setattr(slot._natives, "_background", THREADS)
+    driver.until_native(slot, (1, "y"))
+    hanging[0]()  # the first one wakes up: nobody wants it, and it says nothing
+    assert "failed" not in caplog.text
+    assert driver.epoch(slot, (1, LOOK)) == driver.epoch(driver.new_slot(), (1, LOOK))
 
 
 def test_a_kill_in_the_middle_of_an_upload_changes_nothing(

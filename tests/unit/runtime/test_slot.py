@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import os
 import select
+import signal
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from headwater.checkpoint.paths import CheckpointLayout
-from headwater.checkpoint.snapshot.file import SnapshotRef
+from headwater.checkpoint.snapshot.file import SnapshotRef, write_snapshot
 from headwater.common.errors import CheckpointError, UserCodeError
 from headwater.datastream import DataStream, KeyedProcessFunction, RuntimeContext, StreamExecutionEnvironment
 from headwater.datastream.state import ValueStateDescriptor
 from headwater.graph.plan import JobPlan
+from headwater.runtime.slot.full_snapshot import FullSnapshotChild
 from headwater.runtime.slot.protocol import Attempt, Base, BeginEpoch, SlotAck, SlotAddress
 from headwater.runtime.slot.slot import Slot, StateLostError
 from headwater.runtime.stage.chunk import FrameKind, decode_header, decode_records, payload_of
@@ -236,6 +241,55 @@ def test_a_damaged_snapshot_is_an_error_that_names_the_file(driver: Driver, dama
         path.write_bytes(content[:-20] + bytes([content[-20] ^ 1]) + content[-19:])
     with pytest.raises(CheckpointError, match=path.name):
         driver.attempt(driver.new_slot(), ("a", 1))
+
+
+def test_a_full_snapshot_that_hangs_is_given_up_and_the_next_one_is_tried(
+    plan: JobPlan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Deltas do not pile up without a word."""
+    monkeypatch.setattr("headwater.runtime.slot.full_snapshot.MAX_DELTAS", 3)
+    driver = Driver(plan, tmp_path)
+    address = SlotAddress(1, 0, "here", 0, "", 1, "one")
+    slot = Slot(plan, "job", address, driver.layout, checkpoint_seconds=0.05)
+    with monkeypatch.context() as patched:
+        patched.setattr("headwater.runtime.slot.slot.write_snapshot", hangs_in_a_child(write_snapshot))
+        children: list[FullSnapshotChild] = []
+        deadline = time.monotonic() + 30
+        while len(children) < 3 or slot._full is children[-1]:
+            assert time.monotonic() < deadline
+            driver.epoch(slot, ("a", 1))
+            if isinstance(slot._full, FullSnapshotChild) and slot._full not in children:
+                children.append(slot._full)
+        assert all(ref.kind == "delta" for ref in driver.snapshots)
+    assert "full snapshot of stage 1 partition 0 was not written within 0.05 s" in caplog.text
+    assert "execution.checkpointing.timeout" in caplog.text
+    for child in children[:2]:
+        wait_until_gone(child._pid)
+    # The store is back: one that is begun now is written.
+    while not any(ref.kind == "full" for ref in driver.snapshots):
+        assert time.monotonic() < deadline
+        driver.epoch(slot, ("a", 1))
+        if isinstance(slot._full, FullSnapshotChild) and slot._full not in children:
+            select.select([slot._full._pipe], [], [], 30)
+    slot.close()
+
+
+def hangs_in_a_child(write: Callable[..., SnapshotRef]) -> Callable[..., SnapshotRef]:
+    this = os.getpid()
+
+    def write_or_hang(*arguments: Any) -> SnapshotRef:
+        if os.getpid() != this:
+            signal.pause()
+        return write(*arguments)
+
+    return write_or_hang
+
+
+def wait_until_gone(pid: int) -> None:
+    deadline = time.monotonic() + 30
+    while os.path.exists(f"/proc/{pid}"):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
 
 
 def test_a_full_snapshot_replaces_the_chain(driver: Driver, monkeypatch: pytest.MonkeyPatch) -> None:
