@@ -13,6 +13,7 @@ import threading
 from collections.abc import Iterable, Iterator
 
 from headwater.common.machine.processes import is_named
+from headwater.common.watchdog import facts_of
 from headwater.runtime.slot.process import PROCESS_NAME
 from headwater.runtime.slot.protocol import (
     BeginEpoch,
@@ -74,7 +75,8 @@ def find_or_start(
 class Watch:
     """Ends a connection to a slot that hangs: one that is stopped, or swapped out, answers nobody.
 
-    A slot that is only busy still answers pings, from another thread than the one that processes.
+    A slot that is only busy still answers pings, from another thread than the one that processes. If a function of the
+    user keeps Python's lock, it does not, but uses processor time: that is a sign of life, too.
     """
 
     def __init__(self, sock: socket.socket, address: SlotAddress, secret: bytes, every_seconds: float) -> None:
@@ -89,13 +91,21 @@ class Watch:
 
     def _run(self) -> None:
         while not self._ended.wait(self._every_seconds):
+            before = self._ticks()
             if not answers(self._address, self._secret, self._every_seconds):
+                if before != self._ticks():
+                    continue
                 self.hangs = not self._ended.is_set()
                 if self.hangs:
                     _kill(self._address)
                 with contextlib.suppress(OSError):
                     self._sock.shutdown(socket.SHUT_RDWR)
                 return
+
+    def _ticks(self) -> int | None:
+        """Processor time of the slot; None where that cannot be seen."""
+        facts = facts_of(self._address.pid) if self._address.host == local_host() else None
+        return facts.ticks if facts is not None else None
 
     def end(self) -> None:
         self._ended.set()
