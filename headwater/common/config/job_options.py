@@ -351,7 +351,8 @@ SLOT_HEALTH = _duration(
     "headwater.slot.health-check",
     10_000,
     "How often a slot at work is asked whether it lives, and how long it may take to answer. One that does not is "
-    "replaced, as if it had been killed.",
+    "replaced, as if it had been killed. So is a Python worker of Spark that gives no sign of life for so long. One "
+    "that computes or waits, however long, is not.",
 )
 BAD_TIMESTAMPS_POLICY = _choice(
     "headwater.bad-timestamps",

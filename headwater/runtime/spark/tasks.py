@@ -27,6 +27,7 @@ from headwater.runtime.slot.protocol import ConnectionLostError, SlotAck, SlotFa
 from headwater.runtime.slot.relay import Watch, find_or_start, run_epoch
 from headwater.runtime.slot.starter import SlotLaunch, local_host
 from headwater.runtime.spark.quiet_worker import leave_quietly
+from headwater.runtime.spark.worker_watch import watch_this_worker
 from headwater.runtime.stage.chunk import TO_DRIVER, FrameKind, Header, decode_header, decode_records, encode_frame
 from headwater.runtime.stage.input import StageInput
 from headwater.runtime.stage.runner import RunnerIdentity, StageRunner
@@ -148,6 +149,8 @@ class _Task:
     def guarded(self, body: Callable[[], Iterator[Routed]]) -> Iterator[Routed]:
         """Run the task; what goes wrong travels to the driver as a frame, not as a Spark failure with its noise."""
         context = TaskContext.get()
+        if context is not None:
+            watch_this_worker(self.launch.health_seconds)
         if context is not None and context.attemptNumber() > 0:
             # Spark retries a lost task by itself; a slot must see each attempt once, so the driver starts a new one.
             failure = EpochFailure("Spark retried a task; the epoch starts over", retry=True)
