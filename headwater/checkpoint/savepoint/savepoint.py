@@ -104,19 +104,23 @@ def write_savepoint(
     *,
     output_committed: bool = True,
     durable: bool = True,
+    check_wanted: Callable[[], None] = lambda: None,
 ) -> SavepointInfo:
     """Copy the completed checkpoint `manifest` of the job in `layout` to `target`, where there must be nothing yet.
 
     With `output_committed` the savepoint has no output to commit: whoever starts from it need not have the sinks.
     Raises CheckpointError and leaves nothing at `target` if a file is missing or damaged, or cannot be written.
-    The files must not be deleted meanwhile: call it before the checkpoint can be subsumed.
+    The files must not be deleted meanwhile: call it before the checkpoint can be subsumed. `check_wanted` is called
+    now and then, at last before the savepoint can be seen, and raises if nobody wants it any more.
     """
     if output_committed:
         manifest = msgspec.structs.replace(manifest, committables={})
     with new_savepoint(target, durable=durable) as draft:
         for each in _all_files(layout, manifest):
+            check_wanted()
             _copy(each, draft.layout, durable=durable)
         draft.manifest = manifest
+        check_wanted()
     return draft.info
 
 

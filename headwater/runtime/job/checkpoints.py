@@ -19,7 +19,6 @@ import msgspec
 
 from headwater.checkpoint.manifest import Manifest
 from headwater.checkpoint.paths import TEMPORARY_SUFFIX
-from headwater.checkpoint.savepoint.savepoint import write_savepoint
 from headwater.checkpoint.snapshot.file import SnapshotRef
 from headwater.checkpoint.store import ManifestStore
 from headwater.common.errors import CheckpointError, FencedError
@@ -27,10 +26,12 @@ from headwater.runtime import fault
 from headwater.runtime.background import THREADS, Background
 from headwater.runtime.epoch.checkpoint_schedule import CheckpointSchedule
 from headwater.runtime.job.checkpoint_failures import Place as Place
-from headwater.runtime.job.checkpoint_failures import StageOperators, not_in_time, part_failed
+from headwater.runtime.job.checkpoint_failures import StageOperators, part_failed
+from headwater.runtime.job.checkpoint_failures import not_in_time as parts_not_in_time
 from headwater.runtime.job.checkpoint_stats import CheckpointStats, PartStats
 from headwater.runtime.job.committers import SinkCommitters
-from headwater.runtime.job.requests import SavepointRequest
+from headwater.runtime.job.requests import RescaleRequest, SavepointRequest
+from headwater.runtime.job.savepoint_copies import SavepointCopies, not_in_time
 from headwater.runtime.slot.protocol import SnapshotPart
 
 log = logging.getLogger(__name__)
@@ -86,6 +87,8 @@ class Checkpoints:
         self._retained = retained
         self._background = background
         self._executor: Executor | None = None
+        self._copies = SavepointCopies(background)
+        self.clock_ms: Callable[[], float] = _now_ms
         self.chains: dict[Place, list[SnapshotRef]] = {}
         """The snapshots of the last durable checkpoint."""
         self._fulls: dict[Place, SnapshotRef] = {}
@@ -129,6 +132,32 @@ class Checkpoints:
             cut.parts[place] = part
             cut.arrived[place] = elapsed_ms
 
+    def give_up_late(self) -> None:
+        """Tell those who have waited too long for a savepoint."""
+        self._copies.give_up_late(self.is_late, self.schedule.timeout_ms)
+        waiting = [*self.savepoints, *(self.in_flight.savepoints if self.in_flight is not None else ())]
+        for request in waiting:
+            if not request.stop and self.is_late(request.since_ms):
+                self.give_up(request)
+
+    def is_late(self, since_ms: float) -> bool:
+        """Whether what began then has taken longer than a checkpoint may."""
+        return self.clock_ms() - since_ms > self.schedule.timeout_ms
+
+    def give_up(self, request: SavepointRequest | RescaleRequest) -> None:
+        """There was no checkpoint for it in time. The job goes on."""
+        text = f"{request.where} was not written within {not_in_time(self.schedule.timeout_ms)}{self._last_failure()}"
+        request.fail(CheckpointError(f"{text}. The job goes on"))
+        self.savepoints = [other for other in self.savepoints if other is not request]
+
+    def _last_failure(self) -> str:
+        last = self.history[-1] if self.history else None
+        return f". The last checkpoint failed: {last.reason}" if last is not None and last.status == "failed" else ""
+
+    def copied(self, request: SavepointRequest) -> str:
+        """Where the savepoint of the checkpoint that was just completed is. Raises why it is not there."""
+        return self._copies.wait(request, self.schedule.timeout_ms)
+
     def add_full(self, place: Place, full: SnapshotRef) -> None:
         """A full snapshot takes the place of all that is not newer; from the next manifest on.
 
@@ -140,8 +169,11 @@ class Checkpoints:
     def advance(self, *, wait: bool) -> dict[str, list[bytes]] | None:
         """Take the checkpoint in flight as far as it goes. If it failed, returns the output that it did not commit.
 
+        With `wait` it waits for it, but no longer than a checkpoint may take. If a manifest is then still on its way,
+        so is the checkpoint: what hangs may yet become durable.
         Raises what a sink's commit raised, and CheckpointError when too many checkpoints failed in a row.
         """
+        self.give_up_late()
         cut = self.in_flight
         if cut is None:
             return None
@@ -154,18 +186,24 @@ class Checkpoints:
             return self._fail(cut, errors[0])
         if cut.waiting_for:
             now_ms = _now_ms()
-            if self.schedule.timed_out(now_ms):
-                waited_ms = now_ms - cut.started * 1000
-                return self._fail(cut, not_in_time(cut, waited_ms, self.schedule.timeout_ms, self._operators))
+            limit_ms = self.schedule.timeout_ms
+            if wait or self.schedule.timed_out(now_ms):  # the slots have waited as well
+                waited_ms = max(now_ms - cut.started * 1000, limit_ms if wait else 0)
+                return self._fail(cut, parts_not_in_time(cut, waited_ms, limit_ms, self._operators))
             return None
         if cut.future is None:
             cut.chains = self._chains_with(cut.parts)
             cut.manifest = _with_snapshots(cut.draft, cut.chains)
-            protected = self.writing | {name + TEMPORARY_SUFFIX for name in self.writing}
+            protected = self.writing | {name + TEMPORARY_SUFFIX for name in self.writing} | self._copies.names()
             cut.future = self._submit(cut.manifest, cut.victims, protected)
         try:
-            cut.future.result(None if wait else GRACE_SECONDS)
+            cut.future.result(self.schedule.timeout_ms / 1000 if wait else GRACE_SECONDS)
         except FutureTimeoutError:
+            if wait:
+                log.warning(
+                    "the manifest of epoch %d was not written, or its output not committed, within %g s; the job waits",
+                    cut.draft.epoch, self.schedule.timeout_ms / 1000,
+                )  # fmt: skip
             return None
         except ManifestNotWrittenError as error:
             return self._fail(cut, str(error))
@@ -183,15 +221,17 @@ class Checkpoints:
             return
         # The job starts over now: that is all that too many failures could ask for.
         with contextlib.suppress(CheckpointFailuresError):
-            self.advance(wait=True)
+            while self.in_flight is not None:
+                self.advance(wait=True)
 
     def close(self) -> None:
         """Let what is under way end, and tell those who wait for what will not come."""
         if self._executor is not None:
             self._executor.shutdown(wait=True)
+        self._copies.close(self.schedule.timeout_ms)
         waiting = [*self.savepoints, *(self.in_flight.savepoints if self.in_flight is not None else ())]
         for request in waiting:
-            request.path.set_exception(CheckpointError("the job ended before there was a checkpoint to copy"))
+            request.fail(CheckpointError("the job ended before there was a checkpoint to copy"))
         self.savepoints = []
 
     def _completed(self, cut: Cut) -> None:
@@ -205,7 +245,8 @@ class Checkpoints:
         self.schedule.completed(_now_ms())
         self.history.append(_stats(cut, "completed"))
         for request in cut.savepoints:
-            self._copy_later(cut.manifest, request)
+            assert self._store is not None
+            self._copies.start(self._store, cut.manifest, request, self.clock_ms())
         for callback in self.on_durable:
             callback(cut.manifest)
 
@@ -243,25 +284,6 @@ class Checkpoints:
             self._executor = self._background.queue("checkpoint")
         return self._executor.submit(self._complete, manifest, victims, set(protected))
 
-    def _copy_later(self, manifest: Manifest, request: SavepointRequest) -> None:
-        """In the thread that completes checkpoints, so that no later one deletes the files meanwhile."""
-        assert self._executor is not None and self._store is not None
-        store = self._store
-
-        def copy() -> None:
-            try:
-                path = write_savepoint(store.layout, manifest, request.target).path
-                if request.stop:
-                    store.check_claim()  # another driver goes on from here: whoever started from the copy would, too
-            except FencedError as error:
-                request.path.set_exception(error)
-            except Exception as error:
-                request.path.set_exception(_with_what_became(error, request, f"{store.layout.root}@{manifest.epoch}"))
-            else:
-                request.path.set_result(path)
-
-        self._executor.submit(copy)
-
     def _complete(self, manifest: Manifest, victims: Mapping[str, int], protected: set[str]) -> None:
         """Write the manifest, then let the output be seen."""
         if self._store is not None:
@@ -285,17 +307,6 @@ class CheckpointFailuresError(CheckpointError):
     def __init__(self, reason: str, cut: Cut) -> None:
         super().__init__(reason)
         self.committables = cut.draft.committables
-
-
-def _with_what_became(error: Exception, request: SavepointRequest, checkpoint: str) -> Exception:
-    """Who wanted the job to end with a savepoint must know whether it has ended without one."""
-    if not request.stop:
-        return error
-    if request.drain:
-        return CheckpointError(
-            f"{error}. The job was drained and has ended; its checkpoint {checkpoint} has the same state"
-        )
-    return CheckpointError(f"{error}. The job goes on")
 
 
 def _with_snapshots(draft: Manifest, chains: Mapping[Place, list[SnapshotRef]]) -> Manifest:

@@ -14,7 +14,6 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Future
 from typing import Any
 
 from headwater.checkpoint.manifest import Manifest, PartitionRecord
@@ -62,6 +61,10 @@ class RescaleAsked(Exception):
     def goes_on(self) -> None:
         """The job runs again."""
         self.request.done.set_result(time.monotonic() - self._started)
+
+
+class GivenUpError(HeadwaterError):
+    """What was asked for takes too long. Whoever asked is told, and the job goes on."""
 
 
 class WentBackError(HeadwaterError):
@@ -248,11 +251,15 @@ class Coordinator:
             return True
         return self._token != self.checkpoints.committed_token and self._cuts(final=False, wait=False)
 
-    def settle_checkpoint(self) -> None:
-        """Bring a checkpoint that is in flight to its end, by epochs that read nothing."""
+    def settle_checkpoint(self, request: Request | None = None) -> None:
+        """Bring a checkpoint that is in flight to its end, by epochs that read nothing.
+
+        For a `request` it takes as long as that may take: then `GivenUpError`.
+        """
         while self.checkpoints.in_flight is not None:
             self._empty_epoch(final=False, cut=False)
             self._advance_checkpoint(wait=True)
+            self._check_time(request)
 
     def _empty_epoch(self, *, final: bool, cut: bool) -> None:
         now_ms = self.stamp()
@@ -285,8 +292,10 @@ class Coordinator:
 
     def serve_requests(self) -> None:
         """Do what was asked for. Raises `StoppedWithSavepoint` or `RescaleAsked` where the epochs end here."""
+        self.checkpoints.give_up_late()
         while self._requests:
             request = self._requests.popleft()
+            request.since_ms = self.checkpoints.clock_ms()
             if isinstance(request, SavepointRequest) and not request.stop:
                 self.checkpoints.savepoints.append(request)
                 self._cut_requested = True
@@ -298,18 +307,22 @@ class Coordinator:
                 continue
             started = time.monotonic()
             try:
-                self.settle_checkpoint()
+                self.settle_checkpoint(request)
                 if isinstance(request, RescaleRequest):
-                    self._checkpoint_now(final=False)
+                    self._checkpoint_now(final=False, request=request)
                     raise RescaleAsked(request, started)
                 if request not in self.checkpoints.savepoints:  # it is there if the job went back while it was served
                     self.checkpoints.savepoints.append(request)
-                self._checkpoint_now(final=request.drain)
+                # What was drained cannot go on: then there is no other way than to wait for its checkpoint.
+                self._checkpoint_now(final=request.drain, request=None if request.drain else request)
             except WentBackError:
                 self._requests.appendleft(request)
                 raise
+            except GivenUpError:
+                self.checkpoints.give_up(request)
+                continue
             try:
-                request.path.result()
+                self.checkpoints.copied(request)
             except FencedError:
                 raise
             except HeadwaterError as error:
@@ -324,7 +337,7 @@ class Coordinator:
         try:
             check_target(request.target)
         except CheckpointError as error:
-            request.path.set_exception(CheckpointError(f"{error}. The job goes on"))
+            request.fail(CheckpointError(f"{error}. The job goes on"))
             return False
         return True
 
@@ -332,13 +345,19 @@ class Coordinator:
         """Whether the job has that parallelism already: asked here, because another request may have come before."""
         return request.plan is not None and parallelisms(request.plan) == parallelisms(self.plan)
 
-    def _checkpoint_now(self, *, final: bool) -> None:
-        """A checkpoint of its own, without input. Complete on return."""
+    def _checkpoint_now(self, *, final: bool, request: Request | None = None) -> None:
+        """A checkpoint of its own, without input. Complete on return; `GivenUpError` if `request` has no time left."""
         while True:
-            self._empty_epoch(final=final, cut=True)
+            if self.checkpoints.in_flight is None:
+                self._empty_epoch(final=final, cut=True)
             self._advance_checkpoint(wait=True)
             if self.checkpoints.committed_token == self._token:
                 return
+            self._check_time(request)
+
+    def _check_time(self, request: Request | None) -> None:
+        if request is not None and self.checkpoints.is_late(request.since_ms):
+            raise GivenUpError(f"{request.where} takes too long")
 
     def _plan_tasks(self, now_ms: int, dataframes: Mapping[int, Any], *, final: bool) -> list[SourceTask]:
         budget = self._sizer.next_budget()
@@ -659,5 +678,4 @@ class Coordinator:
 
     def _refuse_requests(self) -> None:
         for request in self.take_requests():
-            waiting: Future[Any] = request.path if isinstance(request, SavepointRequest) else request.done
-            waiting.set_exception(HeadwaterError("the job ended before it got to this request"))
+            request.fail(HeadwaterError("the job ended before it got to this request"))

@@ -60,6 +60,7 @@ class Slot:
         self._layout = layout
         self._background = background
         self._checkpoint_seconds = checkpoint_seconds
+        self._clock = time.monotonic
         self._runner: StageRunner | None = None
         self._emit: Emit | None = None
         self._natives = NativeSnapshots(background)
@@ -99,7 +100,7 @@ class Slot:
         assert runner is not None
         if self._full_is_due(begin):
             self._full, self._full_token = self._start_full(runner, begin), base.token
-            self._full_started = time.monotonic()
+            self._full_started = self._clock()
         self._emit = emit
         self._dirty = True
         for backend in runner.backends():
@@ -124,7 +125,8 @@ class Slot:
                 self._upload = self._start_upload(begin)
             if self._upload is not None:
                 # Repeated until it is settled: an acknowledgement may be lost with its attempt.
-                ack.part = self._upload.result(None if begin.wait else GRACE_SECONDS if begin.cut else 0)
+                seconds = self._checkpoint_seconds if begin.wait else GRACE_SECONDS if begin.cut else 0
+                ack.part = self._upload.result(seconds)
             self._look_after_full(ack, begin)
             ack.writing = self._full.names if self._full is not None else ()
         self._pending, self._dirty = (begin.attempt.id, begin.cut or not begin.checkpointing), False
@@ -380,7 +382,7 @@ class Slot:
         if self._full.done():
             ack.full, self._full = self._full.result(), None
             self._handed_out = ack.full.name if ack.full is not None else None
-        elif time.monotonic() - self._full_started > self._checkpoint_seconds:
+        elif self._clock() - self._full_started > self._checkpoint_seconds:
             where = f"stage {self._address.stage} partition {self._address.partition}"
             deltas = sum(ref.kind == "delta" for ref in begin.snapshots)
             warn_of_time_limit(self._full.kind, where, self._checkpoint_seconds, deltas)

@@ -209,6 +209,7 @@ class SimulatedJob(_Job):
         coordinator.driver = driver
         coordinator.clock = ProcessingClock(driver.wall_ms, driver.monotonic_ms)
         coordinator.checkpoints.schedule = VirtualSchedule(settings, driver.monotonic_ms)
+        coordinator.checkpoints.clock_ms = driver.monotonic_ms
         return coordinator, engine
 
     def _end_slots(self) -> None:

@@ -69,7 +69,9 @@ class SlotHost:
         self.calls: list[Call] = []
         address = SlotAddress(*place, "here", 0, "", os.getpid(), name)
         background = SimulatedBackground(world.scheduler, self.group, world.patience)
-        self.slot = Slot(engine.plan, engine.job_id, address, engine.layout, background)
+        seconds = world.checkpoint_timeout_ms / 1000
+        self.slot = Slot(engine.plan, engine.job_id, address, engine.layout, background, seconds)
+        self.slot._clock = lambda: driver.now_ms() / 1000
 
     def receive(self, call: Call) -> None:
         """What the slot's server does with a connection."""

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 class SimulatedFullSnapshot:
     """Takes the place of `FullSnapshotChild`."""
 
+    kind = "full"
+
     def __init__(self, name: str, ref: SnapshotRef) -> None:
         self.name = name
         self.names = (name,)

@@ -185,6 +185,10 @@ class Scheduler:
         return ", ".join(f"{actor.name} ({'waits' if actor.condition else 'runs'})" for actor in self._actors)
 
 
+A_MINUTE = 60
+"""Seconds: whoever waits so long in a history waits for ever."""
+
+
 class SimulatedFuture(Future[_T]):
     """Whoever waits for it gives the baton away. With a time limit, the seed says how much others do meanwhile."""
 
@@ -195,7 +199,8 @@ class SimulatedFuture(Future[_T]):
 
     def result(self, timeout: float | None = None) -> _T:
         if self._scheduler.current is not None and timeout != 0:
-            self._scheduler.wait_until(self.done, FOREVER if timeout is None else self._patience())
+            patience = FOREVER if timeout is None or timeout >= A_MINUTE else self._patience()
+            self._scheduler.wait_until(self.done, patience)
         return super().result(0)
 
 

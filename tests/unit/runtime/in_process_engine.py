@@ -55,6 +55,7 @@ class InProcessEngine:
         self.before: Callable[[EpochHeader], None] = lambda header: None
         self.after_stages: Callable[[EpochHeader], None] = lambda header: None
         self.cancelled = False
+        self.checkpoint_seconds = 600.0
 
     def kill_slot(self, stage: int, partition: int) -> None:
         """Forget a slot with all that it holds, as kill -9 would."""
@@ -127,7 +128,9 @@ class InProcessEngine:
         slot = self.slots.get(place)
         if slot is None:
             address = SlotAddress(*place, "here", 0, "", os.getpid(), "one")
-            slot = self.slots[place] = Slot(self.plan, "job", address, self._layout)
+            slot = self.slots[place] = Slot(
+                self.plan, "job", address, self._layout, checkpoint_seconds=self.checkpoint_seconds
+            )
         begin = header.begin_for(*place)
         try:
             restored = slot.begin(begin, _into(frames))

@@ -19,15 +19,14 @@ from headwater.common.connector import Committer
 from headwater.common.errors import CheckpointError, FencedError
 from headwater.datastream import DataStream, StreamExecutionEnvironment
 from headwater.runtime.background import THREADS, Background
-from headwater.runtime.epoch.checkpoint_schedule import CheckpointSchedule, CheckpointSettings
 from headwater.runtime.epoch.engine import EpochHeader
 from headwater.runtime.epoch.restart_policy import FixedDelay
 from headwater.runtime.epoch.sizing import EpochSizer
-from headwater.runtime.job.checkpoints import Checkpoints
 from headwater.runtime.job.committers import SinkCommitters
 from headwater.runtime.job.coordinator import Coordinator, RescaleAsked
 from headwater.runtime.job.launcher import _Job
 from headwater.runtime.job.requests import RescaleRequest, SavepointRequest
+from headwater.runtime.job.savepoint_copies import SavepointCopies
 from headwater.runtime.job.start import operator_shapes, prepare_start
 from tests.unit.runtime.in_process_engine import Build, FakeDataFrame, InProcessEngine, plan_of
 from tests.unit.runtime.test_checkpoints import SpanningJob, kill_in
@@ -57,7 +56,7 @@ class RescaledJob(Job):
 
 
 class Lazy:
-    """A background in which nothing gets done before somebody waits for it without a limit."""
+    """A background in which nothing gets done before somebody waits for it, and not only for a moment."""
 
     def start(self, name: str, work: Callable[[], Any]) -> Future[Any]:
         return THREADS.start(name, work)
@@ -77,7 +76,7 @@ class _LazyFuture(Future[Any]):
         self._work = work
 
     def result(self, timeout: float | None = None) -> Any:
-        if timeout is not None:
+        if timeout is not None and timeout < 60:
             raise TimeoutError
         return self._work()
 
@@ -204,24 +203,16 @@ def test_a_job_is_not_stopped_with_a_savepoint_while_another_driver_goes_on_with
     job = RescaledJob(tmp_path)
     store = job.store
     store.take_over("first")
-    checkpoints = Checkpoints(
-        store, SinkCommitters(plan_of(summing)), CheckpointSchedule(CheckpointSettings()), 2, Lazy()
-    )
     manifest = Manifest("id", "job", 0, 1, 0, 0, "plan", 128)
     store.write(manifest)
-    checkpoints._executor = checkpoints._background.queue("checkpoint")
     stopped, fenced = (SavepointRequest(str(tmp_path / name), stop=True) for name in ("one", "two"))
-    copies: list[Future[None]] = []
-    submit = checkpoints._executor.submit
-    checkpoints._executor.submit = lambda *work: copies.append(submit(*work))  # type: ignore[assignment, method-assign]
-    for request in (stopped, fenced):
-        checkpoints._copy_later(manifest, request)
-    copies[0].result()
-    assert stopped.path.result(0) == stopped.target
+    copies = SavepointCopies(THREADS)
+    copies.start(store, manifest, stopped, 0)
+    assert copies.wait(stopped, 60_000) == stopped.target
     job.store.take_over("second")
-    copies[1].result()
+    copies.start(store, manifest, fenced, 0)
     with pytest.raises(FencedError):
-        fenced.path.result(0)
+        copies.wait(fenced, 60_000)
 
 
 def test_a_job_whose_last_epoch_is_lost_before_any_checkpoint_is_not_finished(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import pytest
 from headwater.checkpoint.savepoint.savepoint import open_savepoint
 from headwater.common.errors import CheckpointError
 from headwater.runtime.epoch.engine import EpochHeader
-from headwater.runtime.job import checkpoints as checkpoints_module
+from headwater.runtime.job import savepoint_copies
 from headwater.runtime.job.coordinator import StoppedWithSavepoint
 from headwater.runtime.job.requests import SavepointRequest
 from tests.unit.runtime.test_coordinator import Job, expected
@@ -53,7 +53,7 @@ def test_a_place_that_cannot_be_written_to_does_not_end_the_job(tmp_path: Path, 
 
 
 def test_a_copy_that_fails_does_not_end_the_job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(checkpoints_module, "write_savepoint", full_disk)
+    monkeypatch.setattr(savepoint_copies, "write_savepoint", full_disk)
     request = SavepointRequest(str(tmp_path / "savepoint"), stop=True)
     job = job_with(tmp_path, request)
     job.run()
@@ -63,7 +63,7 @@ def test_a_copy_that_fails_does_not_end_the_job(tmp_path: Path, monkeypatch: pyt
 
 
 def test_a_drained_job_ends_and_says_where_its_state_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(checkpoints_module, "write_savepoint", full_disk)
+    monkeypatch.setattr(savepoint_copies, "write_savepoint", full_disk)
     request = SavepointRequest(str(tmp_path / "savepoint"), stop=True, drain=True)
     job = job_with(tmp_path, request)
     assert job.layout is not None
