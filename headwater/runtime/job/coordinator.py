@@ -247,7 +247,7 @@ class Coordinator:
 
     def checkpoint_is_waiting(self) -> bool:
         """Whether an epoch, even an empty one, would bring a checkpoint on its way."""
-        if self.checkpoints.in_flight is not None:
+        if self.checkpoints.in_flight is not None or self._cut_requested:
             return True
         return self._token != self.checkpoints.committed_token and self._cuts(final=False, wait=False)
 

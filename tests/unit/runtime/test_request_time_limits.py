@@ -15,12 +15,12 @@ from headwater.checkpoint.savepoint import savepoint as savepoint_module
 from headwater.checkpoint.savepoint.savepoint import open_savepoint
 from headwater.checkpoint.store import ManifestStore
 from headwater.common.errors import CheckpointError
-from headwater.runtime.job.coordinator import StoppedWithSavepoint
+from headwater.runtime.job.coordinator import JobCancelledError, StoppedWithSavepoint
 from headwater.runtime.job.requests import RescaleRequest, SavepointRequest
 from headwater.runtime.slot import slot as slot_module
 from tests.unit.runtime.in_process_engine import plan_of
 from tests.unit.runtime.test_checkpoints import SpanningJob
-from tests.unit.runtime.test_coordinator import expected, summing
+from tests.unit.runtime.test_coordinator import Job, expected, summing
 from tests.unit.runtime.test_stopping import ask_in_epoch
 
 TIMEOUT_MS = 150
@@ -173,3 +173,27 @@ def test_a_drained_job_whose_copy_hangs_ends_and_says_where_its_state_is(
     with pytest.raises(CheckpointError, match=r"was drained and has ended; .* the same state"):
         job.run()
     assert "was drained and has ended" in error_of(request)
+
+
+def test_a_savepoint_of_a_job_without_input_does_not_wait_for_some(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    request = SavepointRequest(str(tmp_path / "savepoints" / "one"))
+    job = Job(tmp_path)
+    job.start()
+    monkeypatch.setattr(job.coordinator, "all_exhausted", lambda: False)  # it reads on, and nothing comes
+    waits: list[float] = []
+    deadline = time.monotonic() + 30
+
+    def nothing_comes(seconds: float) -> bool:
+        waits.append(seconds)
+        if len(waits) == 3:
+            job.coordinator.ask(request)
+        elif request.path.done() or time.monotonic() > deadline:
+            job.coordinator.cancel()
+        return job.coordinator.cancelled
+
+    monkeypatch.setattr(job.coordinator, "wait_cancelled", nothing_comes)
+    with pytest.raises(JobCancelledError):
+        job.run()
+    assert open_savepoint(request.path.result(0)).is_savepoint
