@@ -8,6 +8,7 @@
     <root>/snapshots/s1-p0-e000000000012-<attempt>.0-000017.sst   a file of RocksDB (native_snapshot.py)
     <root>/splits/<source>-e000000000012-<attempt>.ids   finished splits of a source (finished_splits.py)
     <root>/claims/000000000002.claim, .base              who runs the job since when, from where (claims.py)
+    <root>/unfinished/<random>.savepoint                 where a savepoint is being written (unfinished_savepoints.py)
     <root>/spark/                                        Spark's own offsets, for DataFrame sources
 
 On a local disk a file is written under its name plus `.tmp` and renamed: a name without it is a whole file.

@@ -13,6 +13,7 @@ import msgspec
 
 from headwater.checkpoint.manifest import Manifest, decode_manifest, encode_manifest
 from headwater.checkpoint.paths import (
+    CLAIMS,
     COMMITTED,
     MANIFESTS,
     SNAPSHOTS,
@@ -268,8 +269,18 @@ class ManifestStore:
         epochs = self.epochs()
         names = self._unneeded(epochs, set(), before_epoch=None)
         names += [manifest_name(epoch) for epoch in self._listed() if epoch not in epochs]
-        names += [f"{MANIFESTS}/{name}" for name in self._storage.list(MANIFESTS) if name.endswith(TEMPORARY_SUFFIX)]
+        names += self._temporary_files()
         return self._delete(names)
+
+    def _temporary_files(self) -> list[str]:
+        """What drivers that died have left of files that are none. Snapshots and splits have names that tell."""
+        names = [f"{MANIFESTS}/{name}" for name in self._storage.list(MANIFESTS)]
+        if self.layout.is_local and self._claim is not None:
+            names += [name for name in self._storage.list("") if not name.startswith(".")]
+            # A driver that starts at this moment writes a higher claim.
+            higher = f"{self._claim.record.number + 1:012d}"
+            names += [f"{CLAIMS}/{name}" for name in self._storage.list(CLAIMS) if name < higher]
+        return [name for name in names if name.endswith(TEMPORARY_SUFFIX)]
 
     def delete_checkpoints(self) -> None:
         """Delete all checkpoints of a job that does not want them any more. Raises FencedError if it is another's.

@@ -260,6 +260,27 @@ def dispose_savepoint(where: Where) -> None:
         ) from error
 
 
+def discard_unfinished(target: Where) -> bool:
+    """Delete what a process that was killed left of a savepoint it was writing to `target`. One that is whole stays.
+
+    False: the place is not there, so nothing is known. No living process may be writing there.
+    """
+    url = target.url if isinstance(target, StorageSpec) else str(target)
+    if is_remote(url):
+        layout = CheckpointLayout(target)
+        if layout.storage.size(MARKER) is None and not layout.storage.list("claims"):
+            _delete_all(layout)
+        return True
+    path = local_path(url)
+    if not path.parent.is_dir():
+        return False
+    draft = re.compile(rf"\.{re.escape(path.name)}\.[0-9a-f]{{8}}{re.escape(TEMPORARY_SUFFIX)}")
+    for found in path.parent.iterdir():
+        if draft.fullmatch(found.name) and not found.is_symlink():
+            shutil.rmtree(found)
+    return True
+
+
 def _refuse_to_dispose(layout: CheckpointLayout) -> None:
     root, storage = layout.root, layout.storage
     if storage.size(MARKER) is None:

@@ -13,6 +13,7 @@ from headwater.checkpoint.paths import CheckpointLayout
 from headwater.checkpoint.savepoint.savepoint import (
     Savepoint,
     Where,
+    discard_unfinished,
     dispose_savepoint,
     is_savepoint,
     left_of_deletion,
@@ -61,6 +62,7 @@ class Fork:
         return open_savepoint(self._where)
 
     def remove(self) -> None:
-        """Delete the copy, if there is one."""
+        """Delete the copy, if there is one, and what is left of one that was never finished."""
+        discard_unfinished(self._where)
         if is_savepoint(self._where):
             dispose_savepoint(self._where)

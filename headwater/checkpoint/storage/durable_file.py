@@ -54,6 +54,11 @@ def create_exclusively(path: Path, content: bytes, draft_name: str, *, durable: 
                 os.fsync(file.fileno())
         try:
             os.link(draft, path)
+        except FileNotFoundError:
+            if not path.exists():
+                raise
+            # Whoever won has removed the draft as well (store.py).
+            raise FileExistsError(errno.EEXIST, "exists", str(path)) from None
         except OSError as error:
             if error.errno not in (errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK):
                 raise

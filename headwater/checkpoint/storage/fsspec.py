@@ -75,16 +75,12 @@ class FsspecStorage:
 
     @contextlib.contextmanager
     def write(self, name: str, *, durable: bool = True) -> Iterator[BinaryIO]:
-        draft = self._draft()
-        try:
-            with open(draft, "wb") as file:
-                yield file
+        with self._draft(name) as (draft, file):
+            yield file
+            file.flush()
             self.upload(name, draft)
-            if self.copies is not None and name.startswith(_COPIED):
+            if self.copies is not None and self.copies.holds(draft):
                 self._keep(name, draft)
-        finally:
-            with contextlib.suppress(OSError):
-                draft.unlink(missing_ok=True)
 
     def write_once(self, name: str, content: bytes, *, durable: bool = True) -> None:
         def create(fs: Any, path: str) -> None:
@@ -108,15 +104,20 @@ class FsspecStorage:
         except OSError as error:
             log.warning("no local copy of %s/%s is kept: %s", self.url, name, error)
 
-    def _draft(self) -> Path:
-        if self.copies is not None:
+    @contextlib.contextmanager
+    def _draft(self, name: str) -> Iterator[tuple[Path, BinaryIO]]:
+        """A local file to write, and where it is until the block ends."""
+        if self.copies is not None and name.startswith(_COPIED):
             try:
-                return self.copies.draft()
+                draft = self.copies.draft()
             except OSError as error:
                 log.warning("%s cannot be used for local copies: %s", self.copies.directory, error)
-        descriptor, path = tempfile.mkstemp(prefix="headwater-upload-")
-        os.close(descriptor)
-        return Path(path)
+            else:
+                with self.copies.writing(draft) as file:
+                    yield draft, file
+                return
+        with tempfile.TemporaryFile() as file:  # without a name: if this process is killed, nothing is left
+            yield Path(f"/proc/self/fd/{file.fileno()}"), cast(BinaryIO, file)
 
     # --- reading
 

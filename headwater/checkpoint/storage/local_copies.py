@@ -8,9 +8,13 @@ storage from the first one that is wrong. So copies are not fsynced, and anybody
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
+import time
 import uuid
+from collections.abc import Iterator
 from pathlib import Path
+from typing import BinaryIO, Final
 
 import xxhash
 
@@ -19,6 +23,9 @@ from headwater.common.trusted_directories import check_private, private_director
 
 _CURE = "remove it, or choose another execution.checkpointing.local-backup.dirs"
 
+_YOUNG_SECONDS: Final = 60
+"""A draft that is younger may not be locked yet."""
+
 
 class LocalCopies:
     """The copies of one checkpoint storage on one machine, shared by all slots on it. Bounded: the oldest go first."""
@@ -26,11 +33,38 @@ class LocalCopies:
     def __init__(self, directory: str | Path, url: str, max_bytes: int) -> None:
         self.directory = Path(directory).expanduser() / f"copies-{xxhash.xxh64_hexdigest(url.encode())}"
         self.max_bytes = max_bytes
+        self._swept = False
 
     def draft(self) -> Path:
         """Where to write a file that `keep` will then take in, on the same file system."""
         private_directory(self.directory, _CURE)
+        if not self._swept:
+            self._swept = True
+            self._remove_abandoned()
         return self.directory / f"{uuid.uuid4().hex}{TEMPORARY_SUFFIX}"
+
+    @contextlib.contextmanager
+    def writing(self, draft: Path) -> Iterator[BinaryIO]:
+        """`draft`, open and locked, so that others see that somebody writes it. Gone at the end, unless it is kept."""
+        try:
+            with open(draft, "wb") as file:
+                fcntl.flock(file, fcntl.LOCK_SH)
+                yield file
+        finally:
+            with contextlib.suppress(OSError):
+                draft.unlink(missing_ok=True)
+
+    def _remove_abandoned(self) -> None:
+        """Delete drafts whose writers were killed."""
+        for entry in self._entries():
+            with contextlib.suppress(OSError):
+                if entry.name.endswith(TEMPORARY_SUFFIX) and time.time() - entry.stat().st_mtime > _YOUNG_SECONDS:
+                    with open(entry.path, "rb") as file:
+                        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                        os.unlink(entry.path)
+
+    def holds(self, path: Path) -> bool:
+        return path.parent == self.directory
 
     def keep(self, name: str, draft: Path) -> None:
         """`draft` becomes the copy of `name`, and the oldest copies make room for it. It is gone from its old place."""

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from headwater.checkpoint.manifest import Manifest
 from headwater.checkpoint.savepoint.savepoint import dispose_savepoint, write_savepoint
 from headwater.checkpoint.store import ManifestStore
+from headwater.checkpoint.unfinished_savepoints import note_unfinished
 from headwater.common.config_options import CHECKPOINTING_TIMEOUT
 from headwater.common.errors import CheckpointError, FencedError
 from headwater.runtime.background import Background
@@ -101,9 +102,11 @@ def _copy(store: ManifestStore, manifest: Manifest, request: SavepointRequest, c
             raise CheckpointError(f"savepoint {request.where} was given up")
 
     try:
-        path = write_savepoint(store.layout, manifest, request.target, check_wanted=check_wanted).path
-        if request.stop:
-            store.check_claim()  # another driver goes on from here: whoever started from the copy would, too
+        with note_unfinished(store.layout, request.target):
+            path = write_savepoint(store.layout, manifest, request.target, check_wanted=check_wanted).path
+        # Another driver may have taken over, and removed what it found of the copy. And after a stop it goes on from
+        # here: whoever started from the copy would, too.
+        store.check_claim()
     except FencedError as error:
         request.fail(error)
     except Exception as error:

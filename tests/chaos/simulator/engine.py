@@ -71,7 +71,7 @@ class SlotHost:
         background = SimulatedBackground(world.scheduler, self.group, world.patience)
         seconds = world.checkpoint_timeout_ms / 1000
         self.slot = Slot(engine.plan, engine.job_id, address, engine.layout, background, seconds)
-        self.slot._clock = lambda: driver.now_ms() / 1000
+        self.slot._clock = lambda: driver.monotonic_ms() / 1000
 
     def receive(self, call: Call) -> None:
         """What the slot's server does with a connection."""

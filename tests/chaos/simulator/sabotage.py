@@ -165,7 +165,7 @@ SABOTAGES = (
     Sabotage(ignore_tokens, "output: lost"),
     Sabotage(ignore_claims, "output: lost"),
     # Tokens make a slot survive nearly every late attempt. What is left is a file that is written a second time.
-    Sabotage(ignore_the_fence, "is damaged", ("duplicate-attempt",) * 8),
+    Sabotage(ignore_the_fence, "is damaged", ("duplicate-attempt",) * 12),
     Sabotage(commit_backwards, "order: "),
     Sabotage(forget_output_of_a_failed_checkpoint, "output: lost"),
     Sabotage(load_the_old_shape_again, "output: lost", ("stop-and-restore", "slot-crash-beside-checkpoint")),
