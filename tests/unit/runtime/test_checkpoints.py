@@ -319,8 +319,8 @@ def test_a_full_snapshot_of_a_checkpoint_that_was_abandoned_is_not_used(
             return self.ref
 
     monkeypatch.setattr(slot_module, "write_snapshot", slow_in_partition_0)
-    monkeypatch.setattr(slot_module, "GRACE_SECONDS", 0.05)
     monkeypatch.setattr(slot_module, "FullSnapshotChild", FullSnapshot)
+    monkeypatch.setattr(checkpoints_module, "GRACE_SECONDS", 60)
     job = SpanningJob(tmp_path, {1, 3})
     job.start()
 
@@ -330,6 +330,8 @@ def test_a_full_snapshot_of_a_checkpoint_that_was_abandoned_is_not_used(
     def before(header: EpochHeader) -> None:
         due = header.attempt.epoch == 4 and header.base.in_flight is not None and not fulls
         monkeypatch.setattr(slot_module, "full_snapshot_is_due", lambda chain: due)
+        held_back = header.attempt.epoch == 3 and not fired
+        monkeypatch.setattr(slot_module, "GRACE_SECONDS", 0.001 if held_back else 60)
         if header.attempt.epoch == 5 and not fired:
             fired.append(5)
             gate.set()

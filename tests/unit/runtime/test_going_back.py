@@ -241,6 +241,7 @@ def test_a_checkpoint_that_fails_while_the_job_goes_back_does_not_end_it(
     job = SpanningJob(tmp_path, {2}, tolerable_failures=0)
     job.start()
     job.coordinator.checkpoints._background = Lazy()
+    monkeypatch.setattr("headwater.runtime.slot.slot.GRACE_SECONDS", 60)
     fired = kill_in(job, 4)
     write, failed = ManifestStore.write, list[int]()
 
