@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +35,9 @@ class Clocks:
         self.wall += by_ms
         self.monotonic += by_ms
 
+    def set_by(self, by_ms: float) -> None:
+        self.wall += by_ms
+
     def new(self) -> ProcessingClock:
         return ProcessingClock(lambda: self.wall, lambda: self.monotonic)
 
@@ -45,6 +48,7 @@ def test_it_shows_the_wall_clock() -> None:
     for by_ms in (0, 1, 250, 60_000):
         clocks.pass_(by_ms)
         assert clock.now_ms() == clocks.wall
+    assert abs(time.time() * 1000 - ProcessingClock().now_ms()) < 60_000
 
 
 def test_when_the_clock_goes_back_time_goes_on_from_where_it_was(caplog: pytest.LogCaptureFixture) -> None:
@@ -115,15 +119,6 @@ def test_a_pause_between_its_two_looks_does_not_add_up(caplog: pytest.LogCapture
 # --- jobs
 
 
-class WallClock:
-    """Takes the place of `time.time`."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.ahead_s = 0.0
-        real = time.time
-        monkeypatch.setattr(time, "time", lambda: real() + self.ahead_s)
-
-
 class Timers(KeyedProcessFunction):
     """Each record comes again 20 ms later, if the job lasts so long."""
 
@@ -144,24 +139,40 @@ def rated(env: StreamExecutionEnvironment) -> DataStream:
 
 
 class RatedJob(Job):
+    """Its time is that of `Clocks`: 5 ms pass with each attempt, and all that it sleeps."""
+
+    def __init__(self, directory: Path) -> None:
+        super().__init__(directory)
+        self.clocks = Clocks()
+        self.happens_at: dict[int, Callable[[], None]] = {}
+        """{epoch: what happens when its first attempt begins}"""
+
     def begin(self) -> None:
         plan = plan_of(rated, 1, self.sink)
         self.engine = InProcessEngine(plan, self.layout)
-        self.coordinator = Coordinator(
+        self.engine.before = self._before
+        coordinator = self.coordinator = Coordinator(
             plan, "job", self.engine, self.store, NoRestart(), EpochSizer(10, 100, 100), retained=2
         )
+        coordinator.clock = self.clocks.new()
+        sleeps = iter(range(1_000))
+
+        def wait_cancelled(seconds: float) -> bool:
+            self.clocks.pass_(seconds * 1000)
+            assert next(sleeps, None) is not None, "the job stands still"
+            return False
+
+        coordinator.wait_cancelled = wait_cancelled  # type: ignore[method-assign]
         latest = self.store.latest()
         if latest is not None:
-            self.coordinator.resume(latest, latest.incarnation + 1)
+            coordinator.resume(latest, latest.incarnation + 1)
+
+    def _before(self, header: EpochHeader) -> None:
+        self.clocks.pass_(5)
+        self.happens_at.pop(header.attempt.epoch, lambda: None)()
 
     def run(self) -> None:
-        """Until it has finished, or stands still: then it is cancelled."""
-        too_late = threading.Timer(20, self.coordinator.cancel)
-        too_late.start()
-        try:
-            run_epochs(self.coordinator, 10, ticks=True)
-        finally:
-            too_late.cancel()
+        run_epochs(self.coordinator, 10, ticks=True)
 
     def check_results(self, again: int = 20) -> None:
         found = sorted(self.sink.results())
@@ -177,18 +188,10 @@ class Killed(BaseException):
 
 
 @pytest.mark.parametrize("by_days", [-1, 1])
-def test_a_job_goes_on_when_the_clock_is_set(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, by_days: int
-) -> None:
-    clock = WallClock(monkeypatch)
+def test_a_job_goes_on_when_the_clock_is_set(tmp_path: Path, caplog: pytest.LogCaptureFixture, by_days: int) -> None:
     job = RatedJob(tmp_path)
     job.begin()
-
-    def set_clock(header: EpochHeader) -> None:
-        if header.attempt.epoch == 3:
-            clock.ahead_s = by_days * DAY_MS / 1000
-
-    job.engine.before = set_clock
+    job.happens_at[3] = lambda: job.clocks.set_by(by_days * DAY_MS)
     job.run()
     job.check_results(20 if by_days < 0 else 1)  # if it goes ahead the rate allows a burst, and the end is near
     assert job.stamps() == sorted(set(job.stamps()))
@@ -197,23 +200,21 @@ def test_a_job_goes_on_when_the_clock_is_set(
 
 
 def test_a_job_goes_on_where_the_clock_is_behind_that_of_its_last_run(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    clock = WallClock(monkeypatch)
     job = RatedJob(tmp_path)
     job.begin()
 
-    def kill(header: EpochHeader) -> None:
-        if header.attempt.epoch == 3:
-            raise Killed
+    def kill() -> None:
+        raise Killed
 
-    job.engine.before = kill
+    job.happens_at[3] = kill
     with pytest.raises(Killed):
         job.run()
     last = job.stamps()[-2]
-    clock.ahead_s = -DAY_MS / 1000
+    job.clocks.set_by(-DAY_MS)
     job.begin()
     job.run()
     job.check_results()
-    assert last < job.stamps()[0] < last + 60_000
+    assert last < job.stamps()[0] < last + 1_000
     assert len([message for message in caplog.messages if "went back" in message]) == 1
