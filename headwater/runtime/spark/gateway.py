@@ -121,7 +121,7 @@ def start_with_spark_submit(confs: Mapping[str, str]) -> None:
         os.environ["PYSPARK_SUBMIT_ARGS"] = f"{options} {given or 'pyspark-shell'}"
         SparkContext._ensure_initialized()
     finally:
-        os.environ.pop("PYSPARK_SUBMIT_ARGS")
+        os.environ.pop("PYSPARK_SUBMIT_ARGS", None)
         if given is not None:
             os.environ["PYSPARK_SUBMIT_ARGS"] = given
         shutil.rmtree(directory, ignore_errors=True)
