@@ -64,17 +64,18 @@ class Results:
 
 def _taking(values: list[Any], timestamps: list[int | None] | None, tagged: list[_Tagged]) -> Callable[..., None]:
     """A closure, because it is called for each record: a method costs more."""
-    append = values.append
+    append, atomic = values.append, ATOMIC
     stamp = None if timestamps is None else timestamps.append
 
     def take(produced: Iterable[Any], timestamp: int | None = None) -> None:
         for result in produced:
-            if result.__class__ is tuple:
+            kind = type(result)
+            if kind is tuple:
                 for part in result:
-                    if part.__class__ not in ATOMIC:
+                    if type(part) not in atomic:
                         result = _captured_tuple(result, tagged)
                         break
-            elif result.__class__ not in ATOMIC:
+            elif kind not in atomic:
                 result = protective_copy(result)
             append(result)
             if stamp is not None:
@@ -102,14 +103,15 @@ def _only(result: _Tagged) -> Any:
 def taken(results: Iterable[Any]) -> list[Any]:
     """`results` of an operator without side outputs, each captured as soon as it is there."""
     values: list[Any] = []
-    append = values.append
+    append, atomic = values.append, ATOMIC
     for result in results:
-        if result.__class__ is tuple:
+        kind = type(result)
+        if kind is tuple:
             for part in result:
-                if part.__class__ not in ATOMIC:
+                if type(part) not in atomic:
                     result = protective_copy(result)
                     break
-        elif result.__class__ not in ATOMIC:
+        elif kind not in atomic:
             result = protective_copy(result)
         append(result)
     return values
