@@ -53,6 +53,13 @@ class CheckpointStorage(Protocol):
         """
         ...
 
+    def copy(self, source: str, target: str) -> None:
+        """Make the file at `target` what that at `source` is; replaces what was there.
+
+        After a power cut `target` may be what it was before. It is whole in any case, if `source` was durable.
+        """
+        ...
+
     def upload(self, name: str, source: Path) -> None:
         """Copy a local file to `name`. Durable on return."""
         ...

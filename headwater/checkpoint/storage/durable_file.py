@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import BinaryIO, Final
 
 TEMPORARY_SUFFIX: Final = ".tmp"
+_NO_LINKS: Final = (errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK)
 
 
 def temporary(path: Path) -> Path:
@@ -60,7 +61,7 @@ def create_exclusively(path: Path, content: bytes, draft_name: str, *, durable: 
             # Whoever won has removed the draft as well (store.py).
             raise FileExistsError(errno.EEXIST, "exists", str(path)) from None
         except OSError as error:
-            if error.errno not in (errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK):
+            if error.errno not in _NO_LINKS:
                 raise
             # No hard links here (some FUSE mounts). The directory lock keeps other drivers out, so this check only
             # has to catch this driver's own mistakes.
@@ -72,6 +73,26 @@ def create_exclusively(path: Path, content: bytes, draft_name: str, *, durable: 
             draft.unlink(missing_ok=True)
     if durable:
         sync_directory(path.parent)
+
+
+def link_atomically(source: Path, target: Path, draft_name: str) -> None:
+    """Make `target` another name of the file `source`, in the place of what it was. Nothing is written but names.
+
+    `draft_name` must be unique to the caller. Where there are no hard links, `target` becomes a durable copy.
+    """
+    draft = target.with_name(draft_name + TEMPORARY_SUFFIX)
+    try:
+        os.link(source, draft)
+    except OSError as error:
+        if error.errno not in _NO_LINKS:
+            raise
+        with replace_atomically(target, durable=True) as file:
+            file.write(source.read_bytes())
+        return
+    try:
+        os.replace(draft, target)
+    finally:
+        draft.unlink(missing_ok=True)  # it is left if both were the same file already
 
 
 def sync_directory(directory: Path | str) -> None:

@@ -93,6 +93,10 @@ class FsspecStorage:
 
         self._call("write", name, create)
 
+    def copy(self, source: str, target: str) -> None:
+        content = self.read(source)
+        self._call("write", target, lambda fs, path: fs.pipe_file(path, content))
+
     def upload(self, name: str, source: Path) -> None:
         self._call("write", name, lambda fs, path: fs.put_file(str(source), path))
 

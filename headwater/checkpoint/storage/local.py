@@ -10,7 +10,12 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import BinaryIO
 
-from headwater.checkpoint.storage.durable_file import TEMPORARY_SUFFIX, create_exclusively, replace_atomically
+from headwater.checkpoint.storage.durable_file import (
+    TEMPORARY_SUFFIX,
+    create_exclusively,
+    link_atomically,
+    replace_atomically,
+)
 from headwater.common.trusted_directories import make_directory
 
 
@@ -41,6 +46,9 @@ class LocalStorage:
         path = self.root / name
         draft = f"{path.name}.{uuid.uuid4().hex}{TEMPORARY_SUFFIX}"
         create_exclusively(path, content, draft, durable=durable)
+
+    def copy(self, source: str, target: str) -> None:
+        link_atomically(self.root / source, self.root / target, f"{Path(target).name}.{uuid.uuid4().hex}")
 
     def upload(self, name: str, source: Path) -> None:
         with open(source, "rb") as reader, self.write(name) as writer:

@@ -48,6 +48,11 @@ class SimulatedStorage:
         yield buffer
         self._put(name, buffer.getvalue())
 
+    def copy(self, source: str, target: str) -> None:
+        if source not in self.files:
+            raise FileNotFoundError(2, "No such file", source)
+        self._put(target, self.files[source])
+
     def upload(self, name: str, source: Path) -> None:
         self._put(name, source.read_bytes())
 

@@ -47,6 +47,14 @@ class DictStorage:
 
         self.around("write_once", name, create)
 
+    def copy(self, source: str, target: str) -> None:
+        def copy() -> None:
+            if source not in self.files:
+                raise FileNotFoundError(2, "No such file", source)
+            self.files[target] = self.files[source]
+
+        self.around("copy", target, copy)
+
     def upload(self, name: str, source: Path) -> None:
         with self.write(name) as file:
             file.write(source.read_bytes())
