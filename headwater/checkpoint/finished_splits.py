@@ -134,7 +134,10 @@ def _read_segment(layout: CheckpointLayout, ref: SplitSegmentRef) -> list[str]:
         reason = error.strerror or error
         raise CheckpointError(f"{what} cannot be read: {reason}. Restore the file from a copy") from error
     if len(content) != ref.length or len(content) < _HEAD.size:
-        raise CheckpointError(f"{what} is damaged: it has {len(content):,} bytes, its manifest says {ref.length:,}")
+        raise CheckpointError(
+            f"{what} is damaged: it has {len(content):,} bytes, its manifest says {ref.length:,}. "
+            "Restore the file from a copy"
+        )
     magic, raw_length, checksum = _HEAD.unpack_from(content)
     compressed = content[_HEAD.size :]
     if magic != _MAGIC or not checksum == ref.checksum == xxhash.xxh64_intdigest(compressed):
@@ -142,7 +145,7 @@ def _read_segment(layout: CheckpointLayout, ref: SplitSegmentRef) -> list[str]:
     try:
         raw = zstandard.ZstdDecompressor().decompress(compressed, max_output_size=raw_length)
         if len(raw) != raw_length:
-            raise CheckpointError(f"{what} is damaged: {len(raw)} bytes instead of {raw_length}")
+            raise CheckpointError(f"{what} is damaged: its header is. Restore the file from a copy")
         return msgspec.msgpack.decode(raw, type=list[str])
     except (zstandard.ZstdError, msgspec.MsgspecError) as error:
         raise CheckpointError(f"{what} is damaged: {error}. Restore the file from a copy") from error

@@ -264,7 +264,7 @@ def _read_index(file: BinaryIO, path: Location, ref: SnapshotRef) -> tuple[dict[
     if version != FORMAT_VERSION:
         raise DamagedSnapshotError(  # or its bytes are: one with the right version may be found in its place
             f"snapshot {path} of epoch {ref.epoch} has format version {version}; this headwater reads version "
-            f"{FORMAT_VERSION}. Run it with the version that wrote it",
+            f"{FORMAT_VERSION}. Run it with the version that wrote it, or restore the file from a copy",
             ref.name,
         )
     file.seek(length - _FOOT.size)
