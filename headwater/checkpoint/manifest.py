@@ -67,13 +67,24 @@ class SourceRecord(msgspec.Struct, omit_defaults=True):
     """{"out:<uid>": event time of the source as a whole, where it has no splits to speak for it}"""
 
 
-class WriterRecord(msgspec.Struct, frozen=True):
+class BaseRecord(msgspec.Struct, frozen=True):
+    """The manifest from which a driver goes on."""
+
+    epoch: int | None
+    """None: there was no manifest."""
+    claim: int
+    """Under which that manifest was written."""
+
+
+class WriterRecord(msgspec.Struct, frozen=True, omit_defaults=True):
     """Which driver wrote a manifest (claims.py)."""
 
     claim: int
     run: str
     host: str
     pid: int
+    base: BaseRecord | None = None
+    """From where it went on: what `claims/<claim>.base` says, in case that is lost. None: by an earlier version."""
 
 
 class Manifest(msgspec.Struct, omit_defaults=True):
@@ -135,23 +146,30 @@ def encode_manifest(manifest: Manifest) -> bytes:
     return seal(_MAGIC, FORMAT_VERSION, _encoder.encode(manifest))
 
 
-def decode_manifest(content: bytes, file: str, epoch: int) -> Manifest:
-    """The manifest in `content`. `file` and `epoch` say what was asked for; anything else raises CheckpointError."""
+def decode_manifest(content: bytes, file: str, epoch: int | None = None) -> Manifest:
+    """The manifest in `content`. `file` and `epoch` say what was asked for (None: of any epoch).
+
+    Anything else raises CheckpointError.
+    """
     try:
-        manifest = _decoder.decode(unseal(_MAGIC, FORMAT_VERSION, content, "manifest"))
+        manifest = _decoder.decode(unseal(_MAGIC, (FORMAT_VERSION,), content, "manifest"))
     except BrokenSealError as error:
         if error.version is None:
             raise _damaged(file, epoch, str(error)) from None
         raise CheckpointError(
-            f"manifest {file} of epoch {epoch} has format version {error.version}; this headwater reads version "
-            f"{FORMAT_VERSION}. Run the job with the version that wrote it"
+            f"{_what(file, epoch)} has format version {error.version}; this headwater reads version "
+            f"{FORMAT_VERSION}. Run the job with the version that wrote it, or restore the file from a copy"
         ) from None
     except msgspec.MsgspecError as error:
         raise _damaged(file, epoch, f"its content cannot be read: {error}") from error
-    if manifest.epoch != epoch:
+    if epoch is not None and manifest.epoch != epoch:
         raise _damaged(file, epoch, f"it is the manifest of epoch {manifest.epoch}")
     return manifest
 
 
-def _damaged(file: str, epoch: int, what: str) -> CheckpointError:
-    return CheckpointError(f"manifest {file} of epoch {epoch} is damaged: {what}. Restore the file from a copy")
+def _damaged(file: str, epoch: int | None, what: str) -> CheckpointError:
+    return CheckpointError(f"{_what(file, epoch)} is damaged: {what}. Restore the file from a copy")
+
+
+def _what(file: str, epoch: int | None) -> str:
+    return f"manifest {file}" + (f" of epoch {epoch}" if epoch is not None else "")

@@ -9,6 +9,9 @@
     <root>/splits/<source>-e000000000012-<attempt>.ids   finished splits of a source (finished_splits.py)
     <root>/claims/000000000002.claim, .base              who runs the job since when, from where (claims.py)
     <root>/unfinished/<random>.savepoint                 where a savepoint is being written (unfinished_savepoints.py)
+    <root>/NEWEST                                        the newest manifest once more (store.py)
+    <root>/COMMITTED                                     up to which epoch the output is visible (store.py)
+    <root>/JOB                                           the job's id (job_identity.py)
     <root>/spark/                                        Spark's own offsets, for DataFrame sources
 
 On a local disk a file is written under its name plus `.tmp` and renamed: a name without it is a whole file.
@@ -33,6 +36,7 @@ SNAPSHOTS: Final = "snapshots"
 SPLITS: Final = "splits"
 CLAIMS: Final = "claims"
 COMMITTED: Final = "COMMITTED"
+NEWEST: Final = "NEWEST"
 
 _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_.\-]*[A-Za-z0-9_\-])?")
 _MAX_NAME = 100

@@ -2,10 +2,15 @@
 
 This is the edge: it does I/O and no thinking. What to do with what it reads is decided in protocol.py; who may write,
 and whose manifests count, in claims.py.
+
+`NEWEST` is the newest manifest once more, on a local disk as a second name of the same file. It is made after the
+manifest and before any of its output is visible. So a newer manifest than all in `manifests` is lost, and is found in
+NEWEST; and a directory without NEWEST may have lost both (docs/decisions/0015-missing-files.md).
 """
 
 from __future__ import annotations
 
+import contextlib
 import logging
 from collections.abc import Iterable
 
@@ -16,6 +21,7 @@ from headwater.checkpoint.paths import (
     CLAIMS,
     COMMITTED,
     MANIFESTS,
+    NEWEST,
     SNAPSHOTS,
     SPLITS,
     TEMPORARY_SUFFIX,
@@ -24,11 +30,18 @@ from headwater.checkpoint.paths import (
     epoch_of_manifest_name,
     manifest_name,
 )
-from headwater.checkpoint.start.claims import DriverClaim, Lineage, read_lineage
+from headwater.checkpoint.start.claims import DriverClaim, Lineage, demand_newest, read_lineage
 from headwater.checkpoint.storage.base import Location
+from headwater.checkpoint.storage.sealed import BrokenSealError, seal, unseal
 from headwater.common.errors import CheckpointError, FencedError, StorageError
 
 log = logging.getLogger(__name__)
+
+_NO_MANIFEST = seal(b"HWNONE\0\0", 1, b"")
+"""What NEWEST is before the first manifest."""
+
+_COMMITTED_MAGIC = b"HWCOMMI\0"
+_COMMITTED_VERSION = 1
 
 _VOID_MANIFESTS = 3
 """How often a manifest of a fenced driver may be in the way of one write."""
@@ -54,22 +67,50 @@ class ManifestStore:
         self._last: Manifest | None = None
         self._in_doubt = False
         """The last write raised, and nobody knows what it left."""
+        self._orphans: list[str] = []
+        """What earlier drivers left, as it was when this one took over."""
 
     def take_over(self, job_name: str) -> Manifest | None:
         """Become the one driver of the directory, and return the manifest to go on from (None: start afresh).
 
-        Fences every driver before: none of them can complete a checkpoint any more, and what they left unfinished is
-        deleted. Call it when the job is sure to run here, and decide with what it returns: a driver that was still
-        running may have written one more manifest since anybody looked. Raises FencedError if another driver did the
-        same at the same moment.
+        Fences every driver before: none of them can complete a checkpoint any more. Call it when the job is sure to run
+        here, and decide with what it returns: a driver that was still running may have written one more manifest since
+        anybody looked. Raises FencedError if another driver did the same at the same moment. Deletes nothing: see
+        `remove_orphans`.
         """
         self.layout.create()
-        claim = DriverClaim.take(self._storage, job_name)
+        known = max((manifest.claim for manifest in self._readable()), default=0)
+        claim = DriverClaim.take(self._storage, job_name, above=known)
         self._needed.clear()
-        self._go_on_from(claim, self.latest())
-        self._forget_what_was_committed_later()
-        self.remove_orphans()
+        latest = self.latest()
+        self._restore_newest(claim, latest)
+        self._go_on_from(claim, latest)
+        self._orphans = self._find_orphans()
         return self._last
+
+    def _restore_newest(self, claim: DriverClaim, latest: Manifest | None) -> None:
+        """See that `latest`, from which this driver goes on, is there under both of its names."""
+        name, content = NEWEST, _NO_MANIFEST
+        if latest is not None:
+            name, content = manifest_name(latest.epoch), encode_manifest(latest)
+            if self._storage.size(name) is None:
+                log.warning("%s/%s was missing, and is made again of %s", self._storage.url, name, NEWEST)
+        try:
+            with contextlib.suppress(FileExistsError):
+                self._storage.write_once(name, content, durable=self._durable)
+        except OSError as error:
+            raise _not_writable(f"{self._storage.url}/{name}", error) from error
+        if latest is not None:
+            self._make_newest(claim, name)
+
+    def _make_newest(self, claim: DriverClaim, name: str) -> None:
+        """The manifest `name` is durable: if no other driver has the job by now, it is the newest one."""
+        claim.check()
+        try:
+            self._storage.copy(name, NEWEST)
+        except OSError as error:
+            claim.check()  # it may be another driver that has deleted it
+            raise _not_writable(f"{self._storage.url}/{NEWEST}", error) from error
 
     def _go_on_from(self, claim: DriverClaim, manifest: Manifest | None) -> None:
         claim.set_base(manifest)
@@ -100,14 +141,11 @@ class ManifestStore:
         try:
             self._create(manifest, location)
         except OSError as error:
-            raise CheckpointError(
-                f"manifest {location} of epoch {manifest.epoch} cannot be written: {error.strerror or error}; make "
-                "room, or make the directory writable, and start the job again"
-            ) from error
+            raise _not_writable(f"manifest {location} of epoch {manifest.epoch}", error) from error
         if self._claim is not None:
-            # Not before this may anything become visible. Deleting the manifest would be wrong: if the other driver
-            # read it, it goes on from it.
-            self._claim.check()
+            # This looks for another driver. Not before may anything become visible. Deleting the manifest would be
+            # wrong: if the other driver read it, it goes on from it.
+            self._make_newest(self._claim, manifest_name(manifest.epoch))
         self._in_doubt = False
         self._last = manifest
         self._needed[manifest.epoch] = _files_of(manifest)
@@ -136,37 +174,60 @@ class ManifestStore:
         Not durable, and need not be: where the note is lost the epoch is committed twice, which committers allow. It
         spares sinks without memory (print, collect) from repeating themselves after an orderly stop.
         """
+        if self._claim is not None and (self._last is None or epoch > self._last.epoch):
+            return  # of a savepoint: the next start may be from another, and give its number to another epoch
+        content = seal(_COMMITTED_MAGIC, _COMMITTED_VERSION, msgspec.msgpack.encode(epoch))
         try:
             with self._storage.write(COMMITTED, durable=False) as file:
-                file.write(str(epoch).encode())
+                file.write(content)
         except (OSError, StorageError) as error:
             log.warning("that epoch %d is committed could not be noted: %s", epoch, error)
 
     def is_committed(self, epoch: int) -> bool:
         """Whether the output of `epoch` is known to be visible."""
-        try:
-            return int(self._storage.read(COMMITTED)) >= epoch
-        except (FileNotFoundError, ValueError):
-            return False
+        return self._committed() >= epoch
 
-    def _forget_what_was_committed_later(self) -> None:
-        """A note of an epoch that has no manifest: a start from a savepoint got no further. The next one may begin with
-        another, and give the same numbers to other epochs, whose output nobody has seen."""
-        if self.is_committed(0 if self._last is None else self._last.epoch + 1):
-            try:
-                self._storage.delete(COMMITTED)
-            except OSError as error:
-                location = self.layout.committed
-                raise CheckpointError(
-                    f"{location} speaks of an epoch that has no checkpoint and cannot be deleted: {error.strerror}; "
-                    "delete it, or make the directory writable"
-                ) from error
+    def _committed(self) -> int:
+        """Up to which epoch the output is known to be visible; -1 if that is not known."""
+        try:
+            content = self._storage.read(COMMITTED)
+        except FileNotFoundError:
+            return -1
+        except OSError as error:
+            raise CheckpointError(
+                f"{self.layout.committed} cannot be read: {error.strerror or error}; make the file readable"
+            ) from error
+        try:
+            return msgspec.msgpack.decode(unseal(_COMMITTED_MAGIC, (_COMMITTED_VERSION,), content, "note"), type=int)
+        except (BrokenSealError, msgspec.MsgspecError) as error:
+            if not content.isdigit():  # an earlier version wrote it so
+                log.warning("%s is damaged: %s. Output is committed once more", self.layout.committed, error)
+            return -1
 
     def epochs(self) -> list[int]:
         """Epochs that have a manifest, oldest first. Manifests of fenced drivers do not count."""
         listed = self._listed()
-        lineage = self._lineage or read_lineage(self._storage)
+        lineage = self._history()
         return [epoch for epoch in listed if epoch in self._needed or self._counts(epoch, lineage)]
+
+    def _history(self) -> Lineage:
+        return self._lineage or read_lineage(self._storage, self._readable())
+
+    def _readable(self) -> list[Manifest]:
+        """All manifests that can be read, whether they count or not."""
+        found: list[Manifest] = []
+        for epoch in self._listed():
+            try:
+                found.append(self._read(epoch))
+            except StorageError:
+                raise
+            except (FileNotFoundError, CheckpointError):
+                continue  # deleted since it was listed, or damaged: whoever loads it will see
+        with contextlib.suppress(CheckpointError):
+            newest = self._read_newest()
+            if newest is not None:
+                found.append(newest)
+        return found
 
     def _listed(self) -> list[int]:
         found = (epoch_of_manifest_name(name) for name in self._storage.list(MANIFESTS))
@@ -190,14 +251,74 @@ class ManifestStore:
         """The manifest of the highest epoch; None in a fresh directory.
 
         If that one is damaged this raises: older ones are never tried, because the output of the newest epoch may be
-        visible already. The error names the one that a person may choose to start from.
+        visible already. The error names the one that a person may choose to start from. The same if it is missing, and
+        NEWEST does not have it.
         """
-        lineage = self._lineage or read_lineage(self._storage)
+        committed = self._committed()  # before the rest: a running job goes on meanwhile
+        lineage = self._history()
+        listed = self._newest_listed(lineage)
+        newest = self._read_newest()
+        if newest is not None and lineage.counts(newest) and (listed is None or newest.epoch > listed.epoch):
+            listed = newest
+        if committed > (-1 if listed is None else listed.epoch):
+            missing = self.layout.manifest(committed)
+            raise CheckpointError(
+                f"manifest {missing} of epoch {committed} is missing, but {self.layout.committed} says that its output "
+                f"is visible. Restore the file from a copy. {self._what_is_whole(committed)}"
+            )
+        return listed
+
+    def _read_newest(self) -> Manifest | None:
+        """What NEWEST holds; None: no manifest, or the directory is from before there was this file."""
+        location = self._storage.locate(NEWEST)
+        content = self._content_of_newest()
+        if content is None and self._must_have_newest():
+            content = self._content_of_newest()  # another driver may have made it, and gone on, meanwhile
+            if content is None:
+                raise CheckpointError(f"{location} is missing. {self._how_to_make_newest()}")
+        if content is None or content == _NO_MANIFEST:
+            return None
+        try:
+            return decode_manifest(content, str(location))
+        except CheckpointError as error:
+            raise CheckpointError(f"{error}. {self._how_to_make_newest()}") from error
+
+    def _content_of_newest(self) -> bytes | None:
+        try:
+            return self._storage.read(NEWEST)
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            location = self._storage.locate(NEWEST)
+            raise CheckpointError(f"{location} cannot be read: {error.strerror}; make it readable") from error
+
+    def _must_have_newest(self) -> bool:
+        if demand_newest(self._storage):
+            return True
+        for epoch in self._listed():
+            with contextlib.suppress(FileNotFoundError, CheckpointError):
+                writer = self._read(epoch).writer
+                if writer is not None and writer.base is not None:
+                    return True
+        return False
+
+    def _how_to_make_newest(self) -> str:
+        said = (
+            "It is the newest manifest once more, so nobody knows whether that is missing, too. Restore the file from "
+            "a copy. "
+        )
+        listed = self._listed()
+        if not listed:
+            return said + "If there was no checkpoint yet, give the job a fresh directory"
+        newest = self.layout.manifest(listed[-1])
+        return said + f"If you know that {newest} is the last checkpoint of the job, copy that file to {NEWEST}"
+
+    def _newest_listed(self, lineage: Lineage) -> Manifest | None:
         for epoch in reversed(self._listed()):
             try:
                 manifest = self._read(epoch)
             except FileNotFoundError:
-                return self.latest()  # a running job has newer ones by now, and deleted this one
+                return self._newest_listed(lineage)  # a running job has newer ones by now, and deleted this one
             except StorageError:
                 raise
             except CheckpointError as error:
@@ -262,15 +383,22 @@ class ManifestStore:
         return deleted
 
     def remove_orphans(self) -> int:
-        """Delete every file that no manifest needs: left by attempts that died. Return how many.
+        """Delete every file that no manifest needed when this driver took over: left by attempts that died.
 
-        Only to be called at the start of a job, by the one driver of the directory, before the first attempt.
+        To be called when all partitions have loaded their state: before that, nobody knows whether a file is missing
+        for which these may be of use. Returns how many files were deleted.
         """
+        orphans, self._orphans = self._orphans, []
+        own = {manifest_name(epoch) for epoch in self._needed}  # it may have taken the place of a void one
+        return self._delete([name for name in orphans if name not in own])
+
+    def _find_orphans(self) -> list[str]:
         epochs = self.epochs()
         names = self._unneeded(epochs, set(), before_epoch=None)
+        if not epochs:  # a job that starts from a savepoint has copied them, and no manifest names them yet
+            names = [name for name in names if not name.startswith(f"{SPLITS}/")]
         names += [manifest_name(epoch) for epoch in self._listed() if epoch not in epochs]
-        names += self._temporary_files()
-        return self._delete(names)
+        return names + self._temporary_files()
 
     def _temporary_files(self) -> list[str]:
         """What drivers that died have left of files that are none. Snapshots and splits have names that tell."""
@@ -286,13 +414,15 @@ class ManifestStore:
         """Delete all checkpoints of a job that does not want them any more. Raises FencedError if it is another's.
 
         First what is known to be visible: the next run counts its epochs from the beginning. Then manifests, without
-        which nothing counts.
+        which nothing counts, the newest one last: whoever starts in between goes on from that.
         """
-        names = [COMMITTED]
-        for directory in (MANIFESTS, SNAPSHOTS, SPLITS):
-            names += [f"{directory}/{name}" for name in self._storage.list(directory)]
+        manifests = sorted(f"{MANIFESTS}/{name}" for name in self._storage.list(MANIFESTS))
+        files = [f"{folder}/{name}" for folder in (SNAPSHOTS, SPLITS) for name in self._storage.list(folder)]
         self._needed.clear()
-        self._delete(names)
+        self._delete([COMMITTED, *manifests])
+        with self._storage.write(NEWEST, durable=self._durable) as file:
+            file.write(_NO_MANIFEST)
+        self._delete(files)
 
     def _unneeded(self, kept: list[int], protected: set[str], before_epoch: int | None) -> list[str]:
         """Files of epochs before `before_epoch` (None: of all) that no manifest of the epochs `kept` needs."""
@@ -345,6 +475,13 @@ class ManifestStore:
 
 def _files_of(manifest: Manifest) -> frozenset[str]:
     return frozenset(manifest.snapshot_names() | manifest.split_segment_names())
+
+
+def _not_writable(what: str, error: OSError) -> CheckpointError:
+    return CheckpointError(
+        f"{what} cannot be written: {error.strerror or error}; make room, or make the directory writable, and start "
+        "the job again"
+    )
 
 
 def _who(manifest: Manifest) -> str:

@@ -89,12 +89,14 @@ class Savepoint:
     def copy_source_files(self, target: CheckpointLayout, *, durable: bool = True) -> None:
         """Give a job that starts from here its own copy of what its sources remember: finished splits, Spark's offsets.
 
-        The manifests of the new job go on naming these files, so they must be in its directory. Idempotent.
+        The manifests of the new job go on naming these files, so they must be in its directory. Idempotent. What an
+        earlier start copied is copied again: no manifest of the job says what it must be.
         """
         target.create()
         for each in _source_files(self.layout, self.manifest):
-            if target.storage.size(each.name) is None:
-                _copy(each, target, durable=durable)
+            if each.check is not None:
+                each.check(self.layout)  # before it takes the place of an earlier copy
+            _copy(each, target, durable=durable)
 
 
 def write_savepoint(
@@ -344,8 +346,9 @@ def _opened(
 
 def _finish(draft: SavepointDraft, *, durable: bool) -> SavepointInfo:
     """Write manifest and marker beside the files."""
-    manifest, storage = draft.manifest, draft.layout.storage
-    assert manifest is not None
+    assert draft.manifest is not None
+    manifest = msgspec.structs.replace(draft.manifest, writer=None)  # there are no claims in a savepoint
+    storage = draft.layout.storage
     names = [f"{SNAPSHOTS}/{name}" for name in manifest.snapshot_names()]
     names += [f"{SPLITS}/{name}" for name in manifest.split_segment_names()]
     sizes = [storage.size(name) for name in names]
@@ -395,8 +398,8 @@ def _lacks_manifest(layout: CheckpointLayout, info: SavepointInfo) -> bool:
 def _refuse_half_deleted(layout: CheckpointLayout, info: SavepointInfo) -> None:
     if _lacks_manifest(layout, info):
         raise CheckpointError(
-            f"savepoint {layout.root} has no manifest any more: it was deleted in part; dispose of it again, or "
-            "restore it from a copy"
+            f"savepoint {layout.root} has no manifest any more: {layout.manifest(info.epoch)} is missing, so it was "
+            "deleted in part; dispose of it again, or restore it from a copy"
         )
 
 

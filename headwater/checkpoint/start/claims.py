@@ -9,27 +9,37 @@ So of two drivers one always sees the other: either the old one's manifest was t
 counts, and is the base), or the new one's claim was there before the old one looked (then the old one commits nothing,
 and `base` tells every later reader that this manifest does not count). No clocks, no leases, and a driver that wakes up
 after an hour is as harmless as one that never slept. docs/decisions/0006-claims.md has the cases one by one.
+
+What a lost file does: a claim that is gone is made again, so that whoever looks for it still sees that it is not the
+last one. A base that is gone is found in the manifests of its driver; if there are none, that driver did nothing.
+docs/decisions/0015-missing-files.md has these cases.
 """
 
 from __future__ import annotations
 
+import contextlib
+import logging
 import os
 import re
 import secrets
 import socket
 import time
+from collections.abc import Iterable
 from typing import Final, TypeVar
 
 import msgspec
 
-from headwater.checkpoint.manifest import Manifest, WriterRecord
+from headwater.checkpoint.manifest import BaseRecord, Manifest, WriterRecord
 from headwater.checkpoint.paths import CLAIMS
 from headwater.checkpoint.storage.base import CheckpointStorage
 from headwater.checkpoint.storage.sealed import BrokenSealError, seal, unseal
 from headwater.common.errors import CheckpointError, FencedError
 
+log = logging.getLogger(__name__)
+
 _MAGIC: Final = b"HWCLAIM\0"
-_FORMAT_VERSION: Final = 1
+_FORMAT_VERSION: Final = 2
+"""Version 1 was the same; but where there is a base of version 2 there is a file NEWEST (store.py)."""
 _NAME: Final = re.compile(r"(\d{12})\.(claim|base)")
 
 
@@ -44,54 +54,66 @@ class ClaimRecord(msgspec.Struct, frozen=True):
     created_ms: int
 
 
-class BaseRecord(msgspec.Struct, frozen=True):
-    """Content of `<n>.base`: the manifest from which the driver with claim `n` goes on."""
-
-    epoch: int | None
-    """None: there was no manifest."""
-    claim: int
-    """Under which that manifest was written."""
-
-
 _Record = TypeVar("_Record", ClaimRecord, BaseRecord)
 
 
 class Lineage:
     """Which manifests count: those of the newest driver, and before its base those of the one before it, and so on."""
 
-    def __init__(self, segments: list[tuple[int, int | None, int | None]]) -> None:
-        self._segments = segments  # (claim, after epoch, up to epoch), newest first; None: no limit
+    def __init__(self, segments: list[tuple[int | None, int | None, int | None]]) -> None:
+        self._segments = segments  # (claim, after epoch, up to epoch), newest first; None: any, no limit
 
     def counts(self, manifest: Manifest) -> bool:
         """Whether `manifest` belongs to the job's history. If not, its driver was fenced and committed none of it."""
         if not self._segments:
             return True
         return any(
-            manifest.claim == claim
+            claim in (manifest.claim, None)
             and (after is None or manifest.epoch > after)
             and (up_to is None or manifest.epoch <= up_to)
             for claim, after, up_to in self._segments
         )
 
 
-def read_lineage(storage: CheckpointStorage) -> Lineage:
-    """The history as the bases in `storage` tell it. A claim without a base has not done anything yet."""
-    bases = sorted(number for number, kind in _listed(storage) if kind == "base")
-    segments: list[tuple[int, int | None, int | None]] = []
+def read_lineage(storage: CheckpointStorage, manifests: Iterable[Manifest] = ()) -> Lineage:
+    """The history as the bases in `storage` tell it, and the `manifests` where one is missing.
+
+    A claim without a base has not done anything yet. `manifests` are all that can be read.
+    """
+    told = {each.claim: each.writer.base for each in manifests if each.writer is not None}
+    listed = {number for number, kind in _listed(storage) if kind == "base"}
+    number = max((*listed, *told), default=None)
+    segments: list[tuple[int | None, int | None, int | None]] = []
     up_to: int | None = None
-    number = bases[-1] if bases else None
     while number is not None:
         if number == 0:  # from before there were claims
             segments.append((number, None, up_to))
             break
-        base = _read(storage, number, BaseRecord)
+        base = told.get(number)
+        if base is None and number not in listed:
+            if up_to is None:
+                raise CheckpointError(
+                    f"{_url(storage, number, 'base')} is missing, and the manifests of that driver, written by an "
+                    "earlier version, do not tell what it said. Restore the file from a copy"
+                )
+            segments.append((None, None, up_to))  # of what is that old nothing else is known
+            break
+        base = base or _read(storage, number, BaseRecord)
         segments.append((number, base.epoch, up_to))
         if base.epoch is None:
             break
         if base.claim >= number:
-            raise CheckpointError(f"{_url(storage, number, 'base')} is damaged: it is based on claim {base.claim}")
+            raise CheckpointError(
+                f"{_url(storage, number, 'base')} is damaged: it is based on claim {base.claim}. Restore the file from "
+                "a copy"
+            )
         number, up_to = base.claim, base.epoch
     return Lineage(segments)
+
+
+def demand_newest(storage: CheckpointStorage) -> bool:
+    """Whether some driver made sure that there is a file NEWEST, before it did anything else."""
+    return any(_version(storage, number) >= 2 for number, kind in _listed(storage) if kind == "base")
 
 
 class DriverClaim:
@@ -99,18 +121,27 @@ class DriverClaim:
 
     def __init__(self, storage: CheckpointStorage, record: ClaimRecord) -> None:
         self._storage = storage
+        self._base: BaseRecord | None = None
         self.record = record
 
     @classmethod
-    def take(cls, storage: CheckpointStorage, job_name: str) -> DriverClaim:
-        """Become the driver. From now on all earlier ones are fenced, at their next write at the latest."""
+    def take(cls, storage: CheckpointStorage, job_name: str, above: int = 0) -> DriverClaim:
+        """Become the driver. From now on all earlier ones are fenced, at their next write at the latest.
+
+        `above` is the highest claim that a manifest knows of.
+        """
         run = secrets.token_hex(8)
-        number = 0
         while True:
+            listed = _listed(storage)
+            highest = max(above, *(number for number, _ in listed), 0)
             # There are no gaps between the numbers, so the holder of n only has to look for n + 1.
-            number = max(number, *(found for found, kind in _listed(storage) if kind == "claim"), 0) + 1
+            lost = set(range(1, highest + 1)) - {number for number, kind in listed if kind == "claim"}
+            for number in sorted(lost):
+                log.warning("%s was missing, and is made again", _url(storage, number, "claim"))
+                with contextlib.suppress(FileExistsError):
+                    _create_claim(storage, number, run, job_name)
             try:
-                return cls(storage, _create_claim(storage, number, run, job_name))
+                return cls(storage, _create_claim(storage, highest + 1, run, job_name))
             except FileExistsError:
                 continue
 
@@ -125,12 +156,13 @@ class DriverClaim:
 
     @property
     def writer(self) -> WriterRecord:
-        return WriterRecord(self.record.number, self.record.run, self.record.host, self.record.pid)
+        return WriterRecord(self.record.number, self.record.run, self.record.host, self.record.pid, self._base)
 
     def set_base(self, manifest: Manifest | None) -> None:
         """Go on from `manifest`, which was the newest that counts when it was read after the claim was taken."""
         epoch, claim = (None, 0) if manifest is None else (manifest.epoch, manifest.claim)
-        _write(self._storage, self.record.number, "base", BaseRecord(epoch, claim))
+        self._base = BaseRecord(epoch, claim)
+        _write(self._storage, self.record.number, "base", self._base)
         self.check()
 
     def check(self) -> int:
@@ -211,13 +243,25 @@ def _write(storage: CheckpointStorage, number: int, kind: str, record: ClaimReco
         ) from error
 
 
+def _version(storage: CheckpointStorage, number: int) -> int:
+    """The format of a base; one that cannot be read may be of the newest."""
+    try:
+        unseal(_MAGIC, (1,), storage.read(_name(number, "base")), "base")
+    except (BrokenSealError, OSError):
+        return _FORMAT_VERSION
+    return 1
+
+
 def _read(storage: CheckpointStorage, number: int, kind: type[_Record]) -> _Record:
     suffix = "claim" if kind is ClaimRecord else "base"
     file = _url(storage, number, suffix)
     try:
         content = storage.read(_name(number, suffix))
-        return msgspec.msgpack.decode(unseal(_MAGIC, _FORMAT_VERSION, content, suffix), type=kind)
+        return msgspec.msgpack.decode(unseal(_MAGIC, (1, _FORMAT_VERSION), content, suffix), type=kind)
     except (BrokenSealError, msgspec.MsgspecError) as error:
-        raise CheckpointError(f"{file} is damaged: {error}. Restore the file from a copy") from error
+        cure = "Restore the file from a copy"
+        if kind is BaseRecord:  # otherwise a manifest would have told
+            cure += ", or delete it: its driver has no checkpoint here"
+        raise CheckpointError(f"{file} is damaged: {error}. {cure}") from error
     except OSError as error:
         raise _cannot_tell(f"{file} cannot be read", error) from error

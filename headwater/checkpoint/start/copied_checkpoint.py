@@ -11,6 +11,7 @@ from pathlib import Path
 
 from headwater.checkpoint.paths import CheckpointLayout
 from headwater.checkpoint.savepoint.savepoint import (
+    MARKER,
     Savepoint,
     Where,
     discard_unfinished,
@@ -18,6 +19,7 @@ from headwater.checkpoint.savepoint.savepoint import (
     is_savepoint,
     left_of_deletion,
     open_savepoint,
+    savepoint_info,
     write_savepoint,
 )
 from headwater.checkpoint.start.directory_lock import in_use
@@ -36,6 +38,13 @@ class Fork:
             self._where = dataclasses.replace(own, url=f"{own.url}/{_FOLDER}")
         else:
             self._where = own / _FOLDER
+
+    @property
+    def where(self) -> Where:
+        return self._where
+
+    def is_there(self) -> bool:
+        return is_savepoint(self._where)
 
     def holds(self, savepoint: Savepoint) -> bool:
         """Whether `savepoint` is this copy."""
@@ -57,12 +66,22 @@ class Fork:
 
     def left(self) -> Savepoint | None:
         """The copy that an earlier start made, if it was not deleted since."""
-        if not is_savepoint(self._where) or left_of_deletion(self._where) is not None:
+        if not self.is_there() or left_of_deletion(self._where) is not None:
             return None
         return open_savepoint(self._where)
+
+    def why_not(self) -> str:
+        """What is wrong if none is left."""
+        if not self.is_there():
+            return f"{CheckpointLayout(self._where).root}/{MARKER} is missing"
+        try:
+            savepoint_info(self._where)
+        except CheckpointError as error:
+            return str(error)
+        return "it is there by now"
 
     def remove(self) -> None:
         """Delete the copy, if there is one, and what is left of one that was never finished."""
         discard_unfinished(self._where)
-        if is_savepoint(self._where):
+        if self.is_there():
             dispose_savepoint(self._where)

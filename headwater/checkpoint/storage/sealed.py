@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 from typing import Final
 
 import xxhash
@@ -30,15 +31,18 @@ def seal(magic: bytes, version: int, payload: bytes) -> bytes:
     return head + payload + _CHECKSUM.pack(xxhash.xxh64_intdigest(payload))
 
 
-def unseal(magic: bytes, version: int, content: bytes, noun: str) -> bytes:
-    """The payload. Raises BrokenSealError, with a reason for people, if a single bit is another one."""
+def unseal(magic: bytes, versions: Sequence[int], content: bytes, noun: str) -> bytes:
+    """The payload of a file with one of `versions`.
+
+    Raises BrokenSealError, with a reason for people, if a single bit is another one.
+    """
     if len(content) < _HEAD.size:
         raise BrokenSealError(f"{len(content)} bytes are too short for a {noun}")
     found_magic, found_version, length = _HEAD.unpack_from(content)
     if found_magic != magic:
         raise BrokenSealError(f"it does not begin like a {noun}")
-    if found_version != version:
-        raise BrokenSealError(f"it has format version {found_version} instead of {version}", found_version)
+    if found_version not in versions:
+        raise BrokenSealError(f"it has format version {found_version} instead of {versions[-1]}", found_version)
     expected = _HEAD.size + length + _CHECKSUM.size
     if len(content) != expected:
         raise BrokenSealError(f"it has {len(content):,} bytes, its header says {expected:,}")

@@ -100,6 +100,7 @@ class Checkpoints:
         """Names the state that can be loaded."""
         self.committed_token = "start"
         """Names the state up to which output is visible; without a store nothing can be loaded."""
+        self._tidied = False
         self.in_flight: Cut | None = None
         self.savepoints: list[SavepointRequest] = []
         """Waiting for the next cut."""
@@ -123,6 +124,12 @@ class Checkpoints:
         self.in_flight = cut
         cut.savepoints, self.savepoints = self.savepoints, []
         self.schedule.cut(_now_ms())
+
+    def state_is_loaded(self) -> None:
+        """All partitions have their state: what drivers before this one left is garbage for sure. Idempotent."""
+        if self._store is not None and not self._tidied:
+            self._tidied = True
+            self._queue().submit(self._store.remove_orphans)
 
     def add_part(self, place: Place, part: SnapshotPart, elapsed_ms: float) -> None:
         """A partition says what became of its part, `elapsed_ms` after its epoch began."""
@@ -280,9 +287,12 @@ class Checkpoints:
     # --- beside it
 
     def _submit(self, manifest: Manifest, victims: Mapping[str, int], protected: Iterable[str]) -> Future[None]:
+        return self._queue().submit(self._complete, manifest, victims, set(protected))
+
+    def _queue(self) -> Executor:
         if self._executor is None:
             self._executor = self._background.queue("checkpoint")
-        return self._executor.submit(self._complete, manifest, victims, set(protected))
+        return self._executor
 
     def _complete(self, manifest: Manifest, victims: Mapping[str, int], protected: set[str]) -> None:
         """Write the manifest, then let the output be seen."""

@@ -499,6 +499,7 @@ class Coordinator:
                 elapsed_ms = ack.processing_ms + ack.snapshot_ms
                 self.checkpoints.add_part((ack.stage, ack.partition), ack.part, elapsed_ms)
         self._committers.commit(eager)
+        self.checkpoints.state_is_loaded()
         return records
 
     def _cut_checkpoint(self, attempt: Attempt, acks: Sequence[StageAck]) -> None:

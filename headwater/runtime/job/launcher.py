@@ -303,6 +303,9 @@ class _Job:
             # Whoever begins with the state of a finished job has more to read, or ends again by himself.
             manifest = msgspec.structs.replace(decision.manifest, finished=False)
             coordinator.resume(manifest, decision.incarnation, decision.recommit, restores)
+            if start.outlived is not None:
+                coordinator.checkpoints.on_durable.append(ClaimedSavepoint(start.outlived))
+                start.outlived = None
             if decision.dispose_savepoint:
                 assert start.savepoint is not None
                 coordinator.checkpoints.on_durable.append(ClaimedSavepoint(start.savepoint.directory))

@@ -9,7 +9,7 @@ from pathlib import Path
 from headwater.checkpoint.paths import CLAIMS, MANIFESTS, SNAPSHOTS, SPLITS, CheckpointLayout
 from headwater.checkpoint.restore.rescale import OperatorShape, PartitionRestore, plan_restore
 from headwater.checkpoint.savepoint.claimed import finish_deletion
-from headwater.checkpoint.savepoint.savepoint import Savepoint, open_savepoint
+from headwater.checkpoint.savepoint.savepoint import Savepoint, Where, open_savepoint
 from headwater.checkpoint.start.copied_checkpoint import Fork
 from headwater.checkpoint.start.decision import (
     ClaimMode,
@@ -62,6 +62,8 @@ class JobStart:
     """What the decision starts from, if it is not the job's own checkpoint."""
     directory: str | StorageSpec = ""
     """What opens the job's own directory elsewhere."""
+    outlived: Where | None = None
+    """A savepoint that is not needed any more once the job has completed a checkpoint in this run."""
     temporary: Path | None = None
     """A directory of this run's own, to be removed when it is no longer needed."""
 
@@ -106,7 +108,6 @@ def prepare_start(plan: JobPlan, configuration: Configuration) -> JobStart:
         latest = store.take_over(plan.name)
         remove_unfinished(layout, _pairs(configuration, STORAGE_OPTIONS))
         if latest is not None:
-            fork.remove()
             if ClaimMode[configuration.get(RECOVERY_CLAIM_MODE)] is ClaimMode.CLAIM:
                 _finish_deletion(configuration)
         elif opened is not None:
@@ -118,7 +119,9 @@ def prepare_start(plan: JobPlan, configuration: Configuration) -> JobStart:
             opened.copy_source_files(layout)
         job_id = latest.job_id if latest is not None else job_id_of(layout, proposed)
         directory = where if isinstance(where, StorageSpec) else str(where)
-        return JobStart(job_id, store, lock, decision, opened if from_savepoint else None, directory, temporary)
+        outlived = fork.where if latest is not None and fork.is_there() else None
+        savepoint = opened if from_savepoint else None
+        return JobStart(job_id, store, lock, decision, savepoint, directory, outlived, temporary)
     except BaseException:
         lock.release()
         raise
@@ -150,10 +153,13 @@ def _given(configuration: Configuration, fork: Fork) -> Savepoint | None:
         return None
     try:
         opened = open_savepoint(where)
-    except CheckpointError:
+    except CheckpointError as error:
         copy = fork.left()
         if copy is None:
-            raise
+            raise CheckpointError(
+                f"{error}. A copy of it, as an earlier start may have made, cannot be used either: {fork.why_not()}. "
+                "Restore one of them, or start the job without execution.state-recovery.path"
+            ) from error
         return copy
     _check_trusted(opened.layout.root, "savepoint")
     return opened

@@ -26,9 +26,9 @@ IN_SLOT = ("chunk-received", "mid-chunk", "processed", "snapshot-written", "acke
 IN_COMPLETION = ("manifest-written", "sink-committed")
 NAMED_STEPS = (ATTEMPT_STARTED, SOURCE_READ, *IN_SLOT, EPOCH_ACKED, *BESIDE_CHECKPOINT, *IN_COMPLETION)
 
-WRITES = ("write:snapshots", "write_once:manifests", "write_once:claims", "write:COMMITTED")
+WRITES = ("write:snapshots", "write_once:manifests", "write_once:claims", "write:NEWEST", "write:COMMITTED")
 LOOKS = ("list:claims", "list:manifests", "list:snapshots", "read:claims", "read:manifests", "size:claims")
-READS = ("read:snapshots", "read:COMMITTED")
+READS = ("read:snapshots", "read:COMMITTED", "read:NEWEST")
 """Only when a job resumes."""
 DELETIONS = ("delete:snapshots", "delete:manifests")
 STORE = (*WRITES, *LOOKS, *READS, *DELETIONS)

@@ -125,7 +125,10 @@ class TestDamagedManifest:
         self, retained: CheckpointLayout, caplog: pytest.LogCaptureFixture
     ) -> None:
         damage(retained, 2)
-        latest = ManifestStore(retained).take_over("job")
+        store = ManifestStore(retained)
+        latest = store.take_over("job")
+        assert len(names(retained.snapshots)) == 6, "nothing is deleted before all is known to be there"
+        store.remove_orphans()
         assert latest is not None and latest.epoch == 3
         assert f"manifest {retained.manifest(2)} of epoch 2 is damaged" in caplog.text
         assert "no file of epoch 2 or before is deleted" in caplog.text
@@ -137,6 +140,7 @@ class TestDamagedManifest:
         damage(retained, 2)
         store = ManifestStore(retained)
         store.take_over("job")
+        store.remove_orphans()
         store.write(manifest(4, [snapshot(retained, 4)]))
         store.collect_garbage(keep=3)
         assert [epoch_of_file_name(name) for name in names(retained.snapshots)] == [1, 1, 2, 2, 3, 4]
@@ -237,6 +241,7 @@ def test_a_draft_of_a_writer_that_died_is_not_a_manifest(layout: CheckpointLayou
     (layout.manifests / "epoch-000000000002.manifest.abc.tmp").write_bytes(b"half")
     latest = store.latest()
     assert latest is not None and latest.epoch == 1
+    store.take_over("job")
     assert store.remove_orphans() == 1
     assert names(layout.manifests) == ["epoch-000000000001.manifest"]
 
@@ -303,6 +308,7 @@ class TestGarbage:
         store.write(manifest(1, [kept]))
         snapshot(layout, 2, "attempt-that-died")
         (layout.snapshots / "s1-p0-e000000000002-b.delta.tmp").write_bytes(b"half")
+        store.take_over("job")
         assert store.remove_orphans() == 2
         assert names(layout.snapshots) == [kept.name]
 

@@ -11,6 +11,7 @@ from headwater.common import Configuration
 from headwater.common.errors import HeadwaterError
 from headwater.datastream import DataStream, StreamExecutionEnvironment
 from headwater.graph.plan import JobPlan
+from headwater.runtime.background import THREADS, Background
 from headwater.runtime.epoch.engine import EpochAttemptError, EpochHeader
 from headwater.runtime.job.acks import StageAck
 from headwater.runtime.slot.protocol import SlotAddress
@@ -47,9 +48,10 @@ class FakeDataFrame:
 class InProcessEngine:
     """Implements `runtime.epoch.engine.Engine`. `before` is called at the start of each attempt and may raise."""
 
-    def __init__(self, plan: JobPlan, layout: CheckpointLayout | None) -> None:
+    def __init__(self, plan: JobPlan, layout: CheckpointLayout | None, background: Background = THREADS) -> None:
         self.plan = plan
         self._layout = layout
+        self._background = background
         self.slots: dict[tuple[int, int], Slot] = {}
         self.headers: list[EpochHeader] = []
         self.before: Callable[[EpochHeader], None] = lambda header: None
@@ -129,7 +131,7 @@ class InProcessEngine:
         if slot is None:
             address = SlotAddress(*place, "here", 0, "", os.getpid(), "one")
             slot = self.slots[place] = Slot(
-                self.plan, "job", address, self._layout, checkpoint_seconds=self.checkpoint_seconds
+                self.plan, "job", address, self._layout, self._background, checkpoint_seconds=self.checkpoint_seconds
             )
         begin = header.begin_for(*place)
         try:

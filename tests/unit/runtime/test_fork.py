@@ -102,5 +102,6 @@ def test_a_copy_that_was_left_goes_when_the_job_has_a_checkpoint_of_its_own(job:
     shutil.copytree(job.layout.root / "snapshots", start.layout.root / "snapshots", dirs_exist_ok=True)
     start.store.write(job.newest)
     assert (tmp_path / "second" / "fork").exists()
-    job.fork(tmp_path / "second", f"{job.layout.root}@{job.newest.epoch}")
-    assert not (tmp_path / "second" / "fork").exists()
+    again = job.fork(tmp_path / "second", f"{job.layout.root}@{job.newest.epoch}")
+    assert again.outlived == tmp_path / "second" / "fork", "it goes with the next checkpoint, when this one was of use"
+    assert (tmp_path / "second" / "fork").exists()

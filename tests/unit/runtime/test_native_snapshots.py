@@ -338,6 +338,7 @@ def test_a_kill_in_the_middle_of_an_upload_changes_nothing(
     assert driver.layout is not None
     store = ManifestStore(driver.layout, durable=False)
     store.write(manifest(driver))
+    store.take_over("job")
     store.remove_orphans()
     assert name not in driver.files()
     assert driver.epoch(driver.new_slot(), (1, LOOK)) == expected
@@ -652,7 +653,9 @@ def test_a_job_whose_slots_are_killed(tmp_path: Path, monkeypatch: pytest.Monkey
     assert named <= {path.name for path in Path(str(job.layout.snapshots)).iterdir()}
     for slot in job.engine.slots.values():
         slot.close()  # one may be at work on its next snapshot
-    job.store.remove_orphans()
+    store = job.store
+    store.take_over("job")
+    store.remove_orphans()
     assert named == {path.name for path in Path(str(job.layout.snapshots)).iterdir()}
 
 
