@@ -36,7 +36,7 @@ from headwater.checkpoint.paths import (
 )
 from headwater.checkpoint.snapshot.file import NativeFile, SnapshotRef, read_sections
 from headwater.checkpoint.snapshot.native_reader import check_native_file
-from headwater.checkpoint.spark_offsets import spark_files
+from headwater.checkpoint.spark_offsets import check_spark_file, spark_files
 from headwater.checkpoint.storage.base import Location, StorageSpec, is_remote, local_path, stored
 from headwater.checkpoint.storage.durable_file import TEMPORARY_SUFFIX, sync_directory
 from headwater.checkpoint.store import ManifestStore
@@ -467,7 +467,12 @@ def _source_files(layout: CheckpointLayout, manifest: Manifest) -> Iterator[_ToC
     batch_id = manifest.spark.get("batch_id")
     if batch_id is not None:
         for path in spark_files(layout.spark, int(batch_id)):
-            yield _ToCopy(path, f"spark/{path.relative_to(layout.spark).as_posix()}")
+            name = path.relative_to(layout.spark).as_posix()
+
+            def check_spark(copy: CheckpointLayout, name: str = name) -> None:
+                check_spark_file(copy.spark, name, manifest.spark)
+
+            yield _ToCopy(path, f"spark/{name}", check_spark)
 
 
 def _copy(each: _ToCopy, target: CheckpointLayout, *, durable: bool) -> None:

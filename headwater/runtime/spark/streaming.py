@@ -1,8 +1,8 @@
 """Jobs with streaming DataFrames: Structured Streaming calls us once per micro-batch, which is an epoch.
 
 Spark writes a micro-batch's offsets to its log before it calls us and notes the batch as done after we returned. Our
-manifest stands between the two. So after a crash Spark repeats at most the last batch, and the manifest tells whether
-that batch already counts.
+manifest stands between the two, and keeps these offsets. Before Spark starts again its files are made what the manifest
+says (spark_offsets.py), so that it repeats the manifest's own batch, which counts already and is skipped.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from headwater.checkpoint.paths import CheckpointLayout
+from headwater.checkpoint.spark_offsets import SparkRecorder, restore_spark
+from headwater.common.errors import CheckpointError
 from headwater.runtime.job.coordinator import Coordinator, JobCancelledError
 from headwater.runtime.job.source_progress import DataFrameProgress
 
@@ -32,6 +34,7 @@ class StreamingQueryDriver:
         self._streams = [source for source in coordinator.dataframes if source.streaming]
         self._error: BaseException | None = None
         self._in_epoch = False
+        self._recorder: SparkRecorder | None = None
         # Sources that we read ourselves get their turn only in a micro-batch: without ticks they would have to wait
         # for data of the others.
         self._ticks = ticks or bool(coordinator.split_sources)
@@ -40,6 +43,9 @@ class StreamingQueryDriver:
         """Run until the job is cancelled or fails: a streaming DataFrame has no end."""
         with tempfile.TemporaryDirectory(prefix="headwater-spark-") as scratch:
             location = layout.spark if layout is not None else Path(scratch)
+            if layout is not None:
+                restore_spark(location, self._coordinator.spark)
+                self._recorder = SparkRecorder(location)
             writer = self._input().writeStream.foreachBatch(self._on_batch).option("checkpointLocation", str(location))
             query = writer.trigger(processingTime=f"{max(epoch_ms // 10, 1)} milliseconds").start()
             try:
@@ -47,9 +53,9 @@ class StreamingQueryDriver:
                     # Stopping a query inside an epoch makes Spark throw; `_on_batch` ends it there instead.
                     if self._coordinator.cancelled and not self._in_epoch:
                         query.stop()
-            except StreamingQueryException:
+            except StreamingQueryException as error:
                 if self._error is None and not self._coordinator.cancelled:
-                    raise
+                    self._error = _about_state(error, location)
         if self._error is not None:
             raise self._error
         if self._coordinator.cancelled:
@@ -97,7 +103,8 @@ class StreamingQueryDriver:
             if len(frames) > 1 or self._ticks:
                 batch.persist()
             try:
-                coordinator.run_epoch(coordinator.stamp(), dataframes=frames, spark={"batch_id": batch_id}, wait=True)
+                spark = self._recorder.record(batch_id) if self._recorder is not None else {"batch_id": batch_id}
+                coordinator.run_epoch(coordinator.stamp(), dataframes=frames, spark=spark, wait=True)
             finally:
                 batch.unpersist()
         except BaseException as error:
@@ -105,6 +112,16 @@ class StreamingQueryDriver:
             raise
         finally:
             self._in_epoch = False
+
+
+def _about_state(error: BaseException, location: Path) -> BaseException:
+    """The error, or what to do about it if Spark cannot read the state that it keeps for a DataFrame."""
+    if "STATE_STORE" not in str(error):
+        return error
+    return CheckpointError(
+        f"Spark cannot read what it keeps for a DataFrame with state in {location / 'state'}: {error}. Restore the "
+        "directory from a copy"
+    )
 
 
 def _column(stream: DataFrameProgress) -> str:
