@@ -52,6 +52,7 @@ test-fast: setup ## Only the tests that need no Spark (seconds)
 
 chaos: java setup $(ARCHIVE) ## 3,000 seeded histories of the engine, then real processes: 100 kills, 50 stops, 10 executors (half an hour)
 	$(BIN)/python scripts/chaos.py
+	CHAOS=full $(IN_RAM) $(PYTEST) -s --numprocesses logical tests/chaos/test_damaged_directories.py
 	CHAOS=full $(PYTEST) -s tests/recovery/test_chaos.py
 
 check: setup ## Lint, format, types, layers: what CI runs first

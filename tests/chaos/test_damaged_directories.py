@@ -16,7 +16,10 @@ import pytest
 from tests.chaos.directories.damage import Damage, damages, judge
 from tests.chaos.directories.histories import HISTORIES, History
 
-PAIRS = 1_000 if os.environ.get("CHAOS") == "full" else 12
+FULL = os.environ.get("CHAOS") == "full"
+PAIRS = 1_000 if FULL else 5
+
+pytestmark = pytest.mark.timeout(3_600 if FULL else 120)
 
 
 @pytest.mark.parametrize("history", HISTORIES, ids=lambda history: history.__name__)
