@@ -1,7 +1,7 @@
 """What may become of a checkpoint directory, and the judgement of a start on it.
 
 A start on a damaged directory gives the right output in the end; or it stops with an error that names what is damaged
-and a cure, has deleted nothing, and goes on rightly when the file is back.
+and a cure, has deleted nothing, and goes on rightly when what it named is back.
 """
 
 from __future__ import annotations
@@ -72,28 +72,27 @@ def judge(setting: Setting, hit: list[Damage], seed: str, scratch: Path, *, link
         copy_tree(setting.root / folder, scratch / folder, linked=linked)
     (scratch / "out").mkdir(exist_ok=True)
     chance = random.Random(seed)
-    same_file = {
-        name for damage in hit for name in names_of_one_file(copied.checkpoints, copied.checkpoints / damage.path)
-    }
+    names = {damage: names_of_one_file(copied.checkpoints, damage) for damage in hit}
     for damage in hit:
         damage.strike(copied.checkpoints, chance)
-    before = listing(copied.checkpoints)
-    try:
-        Run(copied).live()
-    except HeadwaterError as error:
-        said = str(error)
-        assert any(damage.is_named(said) for damage in hit) or any(name in said for name in same_file), said
-        assert any(cure in said.lower() for cure in CURES), f"no cure: {said}"
-        deleted = before - listing(copied.checkpoints)
-        assert not deleted, f"deleted by a start that stopped: {sorted(deleted)}; {said}"
-    else:
-        assert copied.output() == expected(), difference(copied)
-        return "resumed"
-    for name in {Path(damage.path).parts[0] for damage in hit} | same_file:
-        put_back(setting.checkpoints / name, copied.checkpoints / name)
-    Run(copied).live()
-    assert copied.output() == expected(), f"after the file was put back: {difference(copied)}"
-    return "refused"
+    left = set(hit)
+    while True:
+        before = listing(copied.checkpoints)
+        try:
+            Run(copied).live()
+        except HeadwaterError as error:
+            said = str(error)
+            deleted = before - listing(copied.checkpoints)
+            assert not deleted, f"deleted by a start that stopped: {sorted(deleted)}; {said}"
+            assert any(cure in said.lower() for cure in CURES), f"no cure: {said}"
+            named = {damage for damage in left if damage.is_named(said) or any(name in said for name in names[damage])}
+            assert named, said
+        else:
+            assert copied.output() == expected(), difference(copied)
+            return "resumed" if len(left) == len(hit) else "refused"
+        left -= named
+        for name in {name for damage in named for name in (damage.path, *names[damage])}:
+            put_back(setting.checkpoints / name, copied.checkpoints / name)
 
 
 def put_back(source: Path, target: Path) -> None:
@@ -101,6 +100,7 @@ def put_back(source: Path, target: Path) -> None:
     if source.is_dir():
         shutil.copytree(source, target, dirs_exist_ok=True)
     else:
+        target.parent.mkdir(exist_ok=True)
         target.unlink(missing_ok=True)
         shutil.copyfile(source, target)
 
@@ -109,7 +109,8 @@ def listing(directory: Path) -> set[str]:
     return {str(path.relative_to(directory)) for path in directory.rglob("*") if path.is_file()}
 
 
-def names_of_one_file(checkpoints: Path, path: Path) -> set[str]:
+def names_of_one_file(checkpoints: Path, damage: Damage) -> set[str]:
+    path = checkpoints / damage.path
     if not path.is_file() or path.stat().st_nlink == 1:
         return set()
     names = (other for other in checkpoints.rglob("*") if other.is_file() and other.samefile(path))
