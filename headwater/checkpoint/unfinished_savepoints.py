@@ -15,11 +15,14 @@ from typing import Any, Final
 from headwater.checkpoint.paths import CheckpointLayout
 from headwater.checkpoint.savepoint.savepoint import Where, discard_unfinished
 from headwater.checkpoint.storage.base import StorageSpec, is_remote
+from headwater.checkpoint.storage.sealed import BrokenSealError, seal, unseal
 from headwater.common.errors import HeadwaterError, StorageError
 
 log = logging.getLogger(__name__)
 
 _FOLDER: Final = "unfinished"
+_MAGIC: Final = b"HWUNFIN\0"
+_FORMAT_VERSION: Final = 1
 
 
 @contextlib.contextmanager
@@ -29,7 +32,8 @@ def note_unfinished(layout: CheckpointLayout, target: Where) -> Iterator[None]:
     try:
         storage.create((_FOLDER,))
         with storage.write(name, durable=False) as file:
-            file.write((target.url if isinstance(target, StorageSpec) else str(target)).encode())
+            url = target.url if isinstance(target, StorageSpec) else str(target)
+            file.write(seal(_MAGIC, _FORMAT_VERSION, url.encode()))
     except (OSError, StorageError) as error:
         log.warning("%s/%s cannot be written: %s; if the job is killed now, it leaves files", storage.url, name, error)
     yield
@@ -41,14 +45,15 @@ def note_unfinished(layout: CheckpointLayout, target: Where) -> Iterator[None]:
 def remove_unfinished(layout: CheckpointLayout, options: Mapping[str, Any]) -> None:
     """Delete what is left of savepoints that were not finished. `options` open remote ones.
 
-    To be called at the start of a job, by the one driver of its directory.
+    Called by the one driver of the directory, when all partitions have loaded their state. A note that is damaged
+    names nothing: it stays, and nothing is deleted.
     """
     storage = layout.storage
     for name in storage.list(_FOLDER):
         note = f"{_FOLDER}/{name}"
         try:
-            url = storage.read(note).decode()
+            url = unseal(_MAGIC, (_FORMAT_VERSION,), storage.read(note), "note of a savepoint").decode()
             if discard_unfinished(StorageSpec(url, options) if is_remote(url) else url):
                 storage.delete(note)
-        except (OSError, HeadwaterError, UnicodeDecodeError) as error:
+        except (OSError, HeadwaterError, BrokenSealError) as error:
             log.warning("what %s/%s names could not be removed: %s", storage.url, note, error)

@@ -105,6 +105,8 @@ class Checkpoints:
         self.savepoints: list[SavepointRequest] = []
         """Waiting for the next cut."""
         self.history: deque[CheckpointStats] = deque(maxlen=HISTORY)
+        self.on_state_loaded: list[Callable[[], object]] = []
+        """Called once, beside the epochs, when all partitions of this run have loaded their state."""
         self.on_durable: list[Callable[[Manifest], None]] = []
         """Called in the coordinator's thread after each completed checkpoint."""
 
@@ -129,7 +131,8 @@ class Checkpoints:
         """All partitions have their state: what drivers before this one left is garbage for sure. Idempotent."""
         if self._store is not None and not self._tidied:
             self._tidied = True
-            self._queue().submit(self._store.remove_orphans)
+            for tidy in (self._store.remove_orphans, *self.on_state_loaded):
+                self._queue().submit(tidy)
 
     def add_part(self, place: Place, part: SnapshotPart, elapsed_ms: float) -> None:
         """A partition says what became of its part, `elapsed_ms` after its epoch began."""

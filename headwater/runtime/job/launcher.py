@@ -18,6 +18,7 @@ import msgspec
 
 from headwater.checkpoint.savepoint.claimed import ClaimedSavepoint
 from headwater.checkpoint.start.decision import AlreadyFinished, Resume
+from headwater.checkpoint.unfinished_savepoints import remove_unfinished
 from headwater.common.config_options import (
     CHECKPOINT_RETENTION,
     CHECKPOINTING_INTERVAL,
@@ -212,6 +213,8 @@ class _Job:
             self.client.running(coordinator)
             if rescaled is not None:
                 coordinator.on_first_epoch = rescaled.goes_on
+            else:
+                coordinator.checkpoints.on_state_loaded.append(self._remove_unfinished_savepoints)
             for request in self._left_over:
                 coordinator.ask(request)
             if not coordinator.finished:
@@ -309,6 +312,12 @@ class _Job:
             if decision.dispose_savepoint:
                 assert start.savepoint is not None
                 coordinator.checkpoints.on_durable.append(ClaimedSavepoint(start.savepoint.directory))
+
+    def _remove_unfinished_savepoints(self) -> None:
+        """Those that drivers before this one were writing when they were killed."""
+        if self._start.layout is not None:
+            options: dict[str, str] = self._configuration.get(STORAGE_OPTIONS, {})
+            remove_unfinished(self._start.layout, options)
 
     def _drive(self, coordinator: Coordinator) -> None:
         epoch_ms = self._configuration.get(EPOCH_DURATION)

@@ -25,7 +25,6 @@ from headwater.checkpoint.start.directory_lock import DirectoryLock
 from headwater.checkpoint.start.job_identity import job_id_of
 from headwater.checkpoint.storage.base import StorageSpec, StoredFile, is_remote
 from headwater.checkpoint.store import ManifestStore
-from headwater.checkpoint.unfinished_savepoints import remove_unfinished
 from headwater.common.advice import warn_user
 from headwater.common.config.option import ConfigOption
 from headwater.common.config_options import (
@@ -106,7 +105,6 @@ def prepare_start(plan: JobPlan, configuration: Configuration) -> JobStart:
         given = None if opened is None else _described(opened, configuration, fork)
         _accepted(decide_start(latest, job, given))
         latest = store.take_over(plan.name)
-        remove_unfinished(layout, _pairs(configuration, STORAGE_OPTIONS))
         if latest is not None:
             if ClaimMode[configuration.get(RECOVERY_CLAIM_MODE)] is ClaimMode.CLAIM:
                 _finish_deletion(configuration)
