@@ -8,7 +8,7 @@ from typing import Any
 
 from headwater.operators.results import taken
 from headwater.operators.user_function import KeyedOperator, UserFunctionOperator, method_of
-from headwater.state.copying import are_plain
+from headwater.state.copying import PlainList, are_plain
 
 
 class FilterOperator(UserFunctionOperator):
@@ -53,10 +53,10 @@ def _filtered(
         flags: list[bool] = []
         kept = taken(_passed(keep, position, flags))
     elif timestamps is None:
-        return [value for value in position if keep(value)], None
+        return PlainList([value for value in position if keep(value)]), None
     else:
         flags = [bool(keep(value)) for value in position]
-        kept = list(compress(values, flags))
+        kept = PlainList(compress(values, flags))
     return kept, None if timestamps is None else list(compress(timestamps, flags))
 
 

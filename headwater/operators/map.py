@@ -16,10 +16,9 @@ class MapOperator(UserFunctionOperator):
         self._map = method_of(function, "map", "map")
 
     def process_batch(self, values: list[Any], timestamps: list[int | None] | None, input_index: int = 0) -> None:
-        function = self._map
         position = iter(values)
         try:
-            results = taken(function(value) for value in position)  # map() would take a StopIteration for the end
+            results = taken(position, self._map)
         except Exception as error:
             raise self.failure(error, values, position) from error
         self.output.emit(results, timestamps)
@@ -33,10 +32,9 @@ class KeyedMapOperator(KeyedOperator):
         self._map = method_of(function, "map", "map")
 
     def process_batch(self, values: list[Any], timestamps: list[int | None] | None, input_index: int = 0) -> None:
-        function = self._map
         position = iter(values)
         try:
-            results = taken(function(value) for value in self.keyed(position))
+            results = taken(self.keyed(position), self._map)
         except Exception as error:
             raise self.failure(error, values, position) from error
         self.output.emit(results, timestamps)

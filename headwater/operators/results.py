@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from headwater.common.errors import TypeMismatchError
 from headwater.common.output_tag import OutputTag
 from headwater.operators.base import Output
-from headwater.state.copying import ATOMIC, captured, protective_copy
+from headwater.state.copying import ATOMIC, PlainList, captured, protective_copy
 
 
 class _Tagged(NamedTuple):
@@ -100,18 +100,20 @@ def _only(result: _Tagged) -> Any:
     return result.values[0]
 
 
-def taken(results: Iterable[Any]) -> list[Any]:
-    """`results` of an operator without side outputs, each captured as soon as it is there."""
-    values: list[Any] = []
+def taken(results: Iterable[Any], function: Callable[[Any], Any] | None = None) -> list[Any]:
+    """`results`, or what `function` makes of each of them, captured one by one as soon as they are there."""
+    values, plain = PlainList(), True
     append, atomic = values.append, ATOMIC
     for result in results:
+        if function is not None:
+            result = function(result)
         kind = type(result)
         if kind is tuple:
             for part in result:
                 if type(part) not in atomic:
-                    result = protective_copy(result)
+                    result, plain = protective_copy(result), False
                     break
         elif kind not in atomic:
-            result = protective_copy(result)
+            result, plain = protective_copy(result), False
         append(result)
-    return values
+    return values if plain else list(values)

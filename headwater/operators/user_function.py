@@ -161,6 +161,8 @@ class KeyedOperator(UserFunctionOperator):
         if self._backend.reads_ahead:
             try:
                 keys = dict.fromkeys(map(self.key_of, values))
+                if not SURE_KEYS.issuperset(map(type, keys)):
+                    keys = dict.fromkeys(map(captured, keys))
             except Exception:  # what is wrong with a record is said where it is processed
                 return
             with contextlib.suppress(InvalidKeyError):

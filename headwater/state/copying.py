@@ -64,6 +64,12 @@ def captured(value: Any) -> Any:
     return value if value.__class__ in ATOMIC else protective_copy(value)
 
 
+class PlainList(list[Any]):
+    """A list of which somebody has seen that all values are atoms or tuples of atoms. Nothing else may be added."""
+
+    __slots__ = ()
+
+
 def all_captured(values: list[Any]) -> list[Any]:
     """`captured` for each of `values`: the same list if none of them can change."""
     return values if are_plain(values) else list(map(captured, values))
@@ -71,6 +77,8 @@ def all_captured(values: list[Any]) -> list[Any]:
 
 def are_plain(values: list[Any]) -> bool:
     """True if all of `values` are atoms or tuples of atoms. False says only that one must look closer."""
+    if type(values) is PlainList:
+        return True
     kinds = set(map(type, values))
     if tuple in kinds:
         if len(kinds) > 1:

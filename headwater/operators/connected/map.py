@@ -17,10 +17,9 @@ class CoMapOperator(UserFunctionOperator):
         self._methods = (method_of(function, "map1", "map"), method_of(function, "map2", "map"))
 
     def process_batch(self, values: list[Any], timestamps: list[int | None] | None, input_index: int = 0) -> None:
-        function = self._methods[input_index]
         position = iter(values)
         try:
-            results = taken(function(value) for value in position)
+            results = taken(position, self._methods[input_index])
         except Exception as error:
             raise self.failure(error, values, position) from error
         emit_without_none(self.output, results, timestamps)
@@ -35,10 +34,10 @@ class KeyedCoMapOperator(KeyedOperator):
         self.keys_of = (self.key_of, method_of(key_selector2, "get_key", "key_by"))
 
     def process_batch(self, values: list[Any], timestamps: list[int | None] | None, input_index: int = 0) -> None:
-        function, self.key_of = self._methods[input_index], self.keys_of[input_index]
+        self.key_of = self.keys_of[input_index]
         position = iter(values)
         try:
-            results = taken(function(value) for value in self.keyed(position))
+            results = taken(self.keyed(position), self._methods[input_index])
         except Exception as error:
             raise self.failure(error, values, position) from error
         emit_without_none(self.output, results, timestamps)

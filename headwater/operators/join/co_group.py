@@ -87,5 +87,5 @@ class JoinWindowFunction(_OnBothSides):
     def _evaluate(self, first: list[Any], second: list[Any]) -> Iterable[Any] | None:
         join = self._join
         if self._flat:
-            return [result for one in first for other in second for result in join(one, other) or ()]
-        return [join(one, other) for one in first for other in second]
+            return (result for one in first for other in second for result in join(one, other) or ())
+        return (join(one, other) for one in first for other in second)

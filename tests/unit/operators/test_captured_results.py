@@ -16,9 +16,11 @@ from headwater.operators.flat_map import FlatMapOperator
 from headwater.operators.functions.asynchronous import AsyncFunction
 from headwater.operators.functions.join import ProcessJoinFunction
 from headwater.operators.functions.plain import FilterFunction, FlatMapFunction, KeyedProcessFunction, MapFunction
+from headwater.operators.join.co_group import JoinWindowFunction
 from headwater.operators.join.interval_join import IntervalJoinOperator, IntervalJoinSettings
 from headwater.operators.map import MapOperator
 from headwater.operators.reduce import KeyedReduceOperator
+from headwater.operators.results import taken
 from headwater.state.descriptors import MapStateDescriptor, ValueStateDescriptor
 from headwater.testing import OneInputOperatorHarness, TwoInputOperatorHarness
 
@@ -171,3 +173,9 @@ def test_a_join_function_does_not_change_what_is_buffered() -> None:
     harness.process_element2(Account(1), 5)
     harness.process_elements1([Account(1), Account(2)], [5, 6])
     assert harness.get_output() == [(1, 1), (2, 1)]
+
+
+def test_a_window_join_with_one_object_for_all_pairs() -> None:
+    buffer: list[int] = []
+    function = JoinWindowFunction(lambda one, other: buffer.append(one + other) or buffer)
+    assert taken(function.apply("key", None, [(0, 1), (0, 2), (1, 10)]) or ()) == [[11], [11, 12]]

@@ -282,7 +282,7 @@ def run(plan: JobPlan, inputs: Inputs, *, batch: int, epoch: int) -> Outcome:
             each.delta_sections()
             each.commit_epoch(cut=True)
             each.checkpoint_completed()
-    outcome = Outcome(_outputs(frames), _state(runner))
+    outcome = Outcome(outputs_of(frames), _state(runner))
     runner.close()
     return outcome
 
@@ -295,7 +295,7 @@ def _end_of_batch(inputs: Inputs, start: int, limit: int) -> int:
     return limit
 
 
-def _outputs(frames: list[bytes]) -> dict[int, list[str]]:
+def outputs_of(frames: list[bytes]) -> dict[int, list[str]]:
     outputs: dict[int, list[str]] = {}
     for frame in frames:
         header = decode_header(frame)

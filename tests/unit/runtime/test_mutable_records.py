@@ -21,6 +21,10 @@ from headwater.datastream import (
 )
 from headwater.datastream.state import MapStateDescriptor, ValueStateDescriptor
 from headwater.datastream.window import EventTimeSessionWindows, SlidingEventTimeWindows, TumblingEventTimeWindows
+from headwater.runtime.job.source_progress import SplitSourceProgress
+from headwater.runtime.slot.protocol import Attempt
+from headwater.runtime.stage.runner import RunnerIdentity, StageRunner
+from headwater.runtime.stage.source_task import run_source_task
 from tests.unit.runtime.in_process_engine import plan_of
 from tests.unit.runtime.mutable_programs import (
     ACTIONS,
@@ -35,6 +39,7 @@ from tests.unit.runtime.mutable_programs import (
     build_program,
     change,
     joined,
+    outputs_of,
     run,
     touch,
 )
@@ -223,3 +228,22 @@ def test_no_result_depends_on_where_a_batch_or_an_epoch_ends(name: str, backend:
 def sorted_outputs(outcome: Outcome) -> dict[int, list[str]]:
     """Keys of a window fire in no defined order."""
     return {edge: sorted(records) for edge, records in outcome.outputs.items()}
+
+
+def test_a_source_may_keep_what_it_hands_out() -> None:
+    shared = [1]
+
+    def build(env: StreamExecutionEnvironment) -> DataStream:
+        numbers = env.from_collection([shared, shared])
+        return numbers.map(lambda value: value.append(2) or value).rebalance().union(numbers.rebalance()).map(str)
+
+    plan = plan_of(build)
+    progress = SplitSourceProgress(plan.sources[0], None)
+    progress.discover(1)
+    for _ in range(2):  # an epoch that is replayed reads the same records again
+        frames: list[bytes] = []
+        runner = StageRunner(plan, 0, RunnerIdentity("job", 0), lambda target, frame, kept=frames: kept.append(frame))
+        runner.open()
+        for task in progress.plan(0, 100, 1, final=False):
+            list(run_source_task(runner, task, plan.sources[0].source, "numbers", Attempt(1, 0, 0, "run"), 0, 100))
+        assert outputs_of(frames) == {0: ["[1, 2]"] * 2, 1: ["[1]"] * 2}
