@@ -23,25 +23,32 @@ def watch_this_worker(seconds: float) -> None:
     if _watched == (os.getpid(), seconds) or not os.path.exists(watchdog.__file__):
         return
     _watched = (os.getpid(), seconds)
-    threading.Thread(target=_beat, args=(seconds,), name="heart", daemon=True).start()
-
-
-def _beat(seconds: float) -> None:
-    """Start the watchdog, and show it that this process lives: whatever a user's function does in another thread."""
     beats, heart = os.pipe()
     try:
-        with subprocess.Popen(
+        # Not in the thread: a function that keeps Python's lock would not let it begin.
+        process = subprocess.Popen(
             [sys.executable, "-I", "-S", watchdog.__file__, str(os.getpid()), str(seconds)],
             stdin=beats,
             stdout=subprocess.DEVNULL,
             start_new_session=True,
-        ):
-            os.close(beats)
-        pause = threading.Event()
+        )
+    except OSError:  # then nobody watches, as without this
+        os.close(heart)
+        return
+    finally:
+        os.close(beats)
+    threading.Thread(target=_beat, args=(process, heart, seconds), name="heart", daemon=True).start()
+
+
+def _beat(process: subprocess.Popen[bytes], heart: int, seconds: float) -> None:
+    """Show the watchdog that this process lives, whatever a user's function does in another thread."""
+    pause = threading.Event()
+    try:
+        process.wait()  # the watchdog is a child of it, and no longer one of this process
         while _watched == (os.getpid(), seconds):
             os.write(heart, b".")
             pause.wait(seconds / watchdog.LOOKS / 2)
     except OSError:
-        pass  # the watchdog is gone, or could not be started: then nobody watches, as without one
+        pass  # the watchdog is gone
     finally:
         os.close(heart)
