@@ -86,3 +86,14 @@ class Engine(Protocol):
     def cancel(self) -> None: ...
 
     def close(self) -> None: ...
+
+
+class NothingToRun:
+    """The engine of a job that is finished already: its last output may be committed again, but no epoch runs."""
+
+    def run(self, header: EpochHeader, tasks: Sequence[SourceTask], dataframes: Mapping[int, Any]) -> list[Any]:
+        raise AssertionError("a finished job runs no epoch")
+
+    def cancel(self) -> None: ...
+
+    def close(self) -> None: ...

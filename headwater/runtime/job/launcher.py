@@ -50,7 +50,7 @@ from headwater.common.job_id import JobID
 from headwater.common.job_status import JobStatus
 from headwater.graph.plan import JobPlan
 from headwater.runtime.epoch.checkpoint_schedule import CheckpointSettings
-from headwater.runtime.epoch.engine import Engine
+from headwater.runtime.epoch.engine import Engine, NothingToRun
 from headwater.runtime.epoch.restart_policy import restart_policy
 from headwater.runtime.epoch.sizing import EpochSizer
 from headwater.runtime.job.control import ControlServer, open_control
@@ -157,16 +157,21 @@ class _Job:
             self.client.ended(result, error)
 
     def _run(self) -> JobExecutionResult:
+        finished = isinstance(self._start.decision, AlreadyFinished)
+        coordinator = self._run_plans(None if finished else self._spark())
+        first, last = coordinator.first_epoch_started, coordinator.last_commit
+        runtime_ms = int((last - first) * 1000) if first is not None and last is not None else 0
+        return JobExecutionResult(JobID(self._start.job_id), runtime_ms, coordinator.progress.accumulators())
+
+    def _spark(self) -> Any:
+        """The Spark context, with the job's files."""
         from headwater.runtime.spark.python_files import ship
         from headwater.runtime.spark.session import spark_context
 
         context = spark_context(self._spark_settings())
         files: list[str] | None = self._configuration.get(PYTHON_FILES)
         ship(context, files or ())
-        coordinator = self._run_plans(context)
-        first, last = coordinator.first_epoch_started, coordinator.last_commit
-        runtime_ms = int((last - first) * 1000) if first is not None and last is not None else 0
-        return JobExecutionResult(JobID(self._start.job_id), runtime_ms, coordinator.progress.accumulators())
+        return context
 
     def _spark_settings(self) -> SparkSettings:
         from headwater.runtime.spark.session import SparkSettings
@@ -226,7 +231,27 @@ class _Job:
         return coordinator
 
     def _new_coordinator(self, context: Any, progress: JobProgress) -> tuple[Coordinator, Engine]:
-        """For the present plan, on Spark, with slots of its own."""
+        """For the present plan, with slots of its own. Without a context there is nothing to run."""
+        configuration, start = self._configuration, self._start
+        engine = NothingToRun() if isinstance(start.decision, AlreadyFinished) else self._new_engine(context)
+        coordinator = Coordinator(
+            self._plan,
+            start.job_id,
+            engine,
+            start.store,
+            restart_policy({option.key: configuration.get(option) for option in OPTIONS}),
+            EpochSizer(
+                configuration.get(EPOCH_DURATION),
+                configuration.get(EPOCH_MIN_RECORDS),
+                configuration.get(EPOCH_MAX_RECORDS),
+            ),
+            configuration.get(CHECKPOINTS_RETAINED),
+            self._checkpoint_settings(),
+            progress,
+        )
+        return coordinator, engine
+
+    def _new_engine(self, context: Any) -> Engine:
         from headwater.runtime.spark.epoch_job import SparkEngine
         from headwater.runtime.spark.session import is_local
 
@@ -244,23 +269,7 @@ class _Job:
             health_seconds=configuration.get(SLOT_HEALTH) / 1000,
             checkpoint_seconds=configuration.get(CHECKPOINTING_TIMEOUT) / 1000,
         )
-        engine = SparkEngine(context, self._plan, self._launch)
-        coordinator = Coordinator(
-            self._plan,
-            start.job_id,
-            engine,
-            start.store,
-            restart_policy({option.key: configuration.get(option) for option in OPTIONS}),
-            EpochSizer(
-                configuration.get(EPOCH_DURATION),
-                configuration.get(EPOCH_MIN_RECORDS),
-                configuration.get(EPOCH_MAX_RECORDS),
-            ),
-            configuration.get(CHECKPOINTS_RETAINED),
-            self._checkpoint_settings(),
-            progress,
-        )
-        return coordinator, engine
+        return SparkEngine(context, self._plan, self._launch)
 
     def _take_plan(self, asked: RescaleAsked) -> None:
         """Go on with the plan that was asked for, from the checkpoint that was just made."""
@@ -330,7 +339,9 @@ class _Job:
 
     def _end_slots(self) -> None:
         """Tell all slots of the plan under way that they are not needed any more."""
-        assert self._launch is not None and self._coordinator is not None
+        if self._launch is None:
+            return
+        assert self._coordinator is not None
         # Slots of attempts that failed are not in the coordinator's book.
         slots = {slot.path: slot for slot in slots_on_this_host(self._launch.run_id)}
         slots |= {slot.path: slot for slot in self._coordinator.slots()}
@@ -345,8 +356,7 @@ class _Job:
                 self._coordinator.close()
             except Exception:
                 log.warning("closing the sinks failed", exc_info=True)
-        over = error is None or isinstance(error, JobCancelledError)
-        if self._start.temporary is not None and over:
+        if self._start.temporary is not None:
             shutil.rmtree(self._start.temporary, ignore_errors=True)
         elif isinstance(error, JobCancelledError) and self._start.store is not None and not self._retains():
             try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import uuid
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -122,6 +123,8 @@ def prepare_start(plan: JobPlan, configuration: Configuration) -> JobStart:
         return JobStart(job_id, store, lock, decision, savepoint, directory, outlived, temporary)
     except BaseException:
         lock.release()
+        if temporary is not None:
+            shutil.rmtree(temporary, ignore_errors=True)
         raise
 
 
@@ -135,7 +138,7 @@ def operator_shapes(plan: JobPlan) -> list[OperatorShape]:
 
 
 def _directory(configuration: Configuration, job_id: str) -> tuple[StorageSpec | Path, Path | None]:
-    """The directory that was asked for, or one of its own for this run, removed when the job has finished."""
+    """The directory that was asked for, or one of its own for this run, removed when the job is over."""
     given = configuration.get(CHECKPOINT_DIRECTORY)
     if not given:
         temporary = Path(configuration.get(STATE_DIRECTORY)).expanduser() / "jobs" / job_id
