@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from headwater.common.errors import PlanError, TypeMismatchError, short_repr
 from headwater.common.time import DurationLike, to_millis
@@ -13,8 +13,10 @@ from headwater.datastream.data_stream import DataStream
 from headwater.datastream.function_check import checked_function_class
 from headwater.datastream.operator_settings import positive
 from headwater.operators.async_io.retry import NO_RETRY_STRATEGY, AsyncRetryStrategy
-from headwater.operators.async_io.wait import AsyncSettings, AsyncWaitOperator
 from headwater.operators.functions.asynchronous import AsyncFunction
+
+if TYPE_CHECKING:
+    from headwater.operators.async_io.wait import AsyncSettings
 
 
 class AsyncDataStream:
@@ -85,6 +87,8 @@ def _settings(timeout: DurationLike, capacity: int, strategy: Any, *, ordered: b
     timeout_ms = to_millis(timeout, "timeout")
     if timeout_ms == 0 and strategy is not NO_RETRY_STRATEGY:
         raise PlanError("requests with retries need a timeout above zero, or one could be tried for ever")
+    from headwater.operators.async_io.wait import AsyncSettings  # with asyncio, which other jobs need not wait for
+
     return AsyncSettings(timeout_ms, positive("capacity of an async wait", capacity), ordered, strategy)
 
 
@@ -96,5 +100,7 @@ def _add(
     checked_function_class(method, function, AsyncFunction)
     if not inspect.iscoroutinefunction(function.async_invoke):
         raise TypeMismatchError(f"{method}(): {type(function).__name__}.async_invoke must be declared as 'async def'")
+    from headwater.operators.async_io.wait import AsyncWaitOperator
+
     factory = partial(AsyncWaitOperator, settings, function)
     return stream._add("async wait", "async wait operator", factory, function, output_type)

@@ -218,7 +218,8 @@ class _Job:
             self.client.running(coordinator)
             if rescaled is not None:
                 coordinator.on_first_epoch = rescaled.goes_on
-            else:
+            elif context is not None:
+                coordinator.on_first_epoch = self._started
                 coordinator.checkpoints.on_state_loaded.append(self._remove_unfinished_savepoints)
             for request in self._left_over:
                 coordinator.ask(request)
@@ -229,6 +230,12 @@ class _Job:
         finally:
             engine.close()
         return coordinator
+
+    def _started(self) -> None:
+        """The first epoch is over: what makes the next start faster may be done now."""
+        from headwater.runtime.spark.session import start_is_over
+
+        start_is_over()
 
     def _new_coordinator(self, context: Any, progress: JobProgress) -> tuple[Coordinator, Engine]:
         """For the present plan, with slots of its own. Without a context there is nothing to run."""

@@ -22,7 +22,6 @@ from headwater.graph.plan import JobPlan
 from headwater.runtime.epoch.engine import EngineLostError, EpochAttemptError, EpochHeader
 from headwater.runtime.job.acks import EpochFailure
 from headwater.runtime.slot.starter import SlotLaunch
-from headwater.runtime.spark.dataframe import dataframe_frames
 from headwater.runtime.spark.tasks import Routed, operator_stage, source_stage
 from headwater.runtime.stage.chunk import payload_of
 from headwater.runtime.stage.source_task import SourceTask
@@ -77,6 +76,8 @@ class SparkEngine:
             run_sources = partial(_run_sources, header, self._launch, emit, list(tasks))
             parts.append(self._empty_partitions(len(tasks)).mapPartitionsWithIndex(run_sources, True))
         for source_id, dataframe in dataframes.items():
+            from headwater.runtime.spark.dataframe import dataframe_frames  # with pyarrow, which few jobs need
+
             rows = dataframe_frames(dataframe, header, self._launch.value, source_id)
             parts.append(rows.mapPartitions(partial(_emit_rows, emit), True))
         if last:

@@ -81,7 +81,7 @@ def start_gateway(java: str, confs: Mapping[str, str]) -> subprocess.Popen[bytes
         java,
         *confs["spark.driver.extraJavaOptions"].split(),
         *_MODULE_OPTIONS,
-        *class_archive.jvm_options(class_archive.location()),
+        *_archive_options(java, home, confs),
         f"-Xmx{confs['spark.driver.memory']}",
         "-cp",
         class_path(home),
@@ -125,6 +125,13 @@ def start_with_spark_submit(confs: Mapping[str, str]) -> None:
         if given is not None:
             os.environ["PYSPARK_SUBMIT_ARGS"] = given
         shutil.rmtree(directory, ignore_errors=True)
+
+
+def _archive_options(java: str, home: Path, confs: Mapping[str, str]) -> tuple[str, ...]:
+    """Use the class archive, unless somebody has plans of their own with one."""
+    if "Archive" in confs["spark.driver.extraJavaOptions"]:
+        return ()
+    return class_archive.jvm_options(class_archive.find(java, home))
 
 
 def forget_address() -> None:

@@ -11,8 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pyspark import SparkConf, SparkContext
+from pyspark.find_spark_home import _find_spark_home
 
 from headwater.common.machine.java import require_java
+from headwater.runtime.spark.archive_writer import start_writer
 from headwater.runtime.spark.gateway import (
     can_start_directly,
     forget_address,
@@ -118,6 +120,13 @@ def jvm_options(spark_log_level: str) -> str:
 def jvm_process() -> subprocess.Popen[bytes] | None:
     """The driver's JVM, if it was started here."""
     return _jvm_process
+
+
+def start_is_over() -> None:
+    """The first epoch has run. If the JVM had to load every class, the next one shall not."""
+    command = _jvm_process.args if _jvm_process is not None else ()
+    if isinstance(command, list) and not any("Archive" in str(word) for word in command):
+        start_writer(str(command[0]), Path(_find_spark_home()))
 
 
 def _start(java: str, master: str, confs: Mapping[str, str]) -> SparkContext:
