@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from importlib import metadata
 
 from headwater import __version__
+from headwater.cli.broken_pipe import leave_quietly, nobody_reads
 from headwater.cli.usage import FAILURE, INTERRUPTED, USAGE_ERROR, UsageError, nearest
 from headwater.common.errors import HeadwaterError
 
@@ -87,10 +88,19 @@ VERBS: dict[str, tuple[Callable[[Sequence[str]], int], str]] = {
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line and return its exit code: 0, 1 (failed), 2 (wrong usage) or 130 (Ctrl-C)."""
+    """Run the command line and return its exit code.
+
+    0, 1 (failed), 2 (wrong usage), 130 (Ctrl-C) or 141 (nobody reads the output any more).
+    """
     given = list(sys.argv[1:] if arguments is None else arguments)
     try:
-        return _dispatch(given)
+        code = _dispatch(given)
+        sys.stdout.flush()
+        return code
+    except BrokenPipeError:
+        if nobody_reads():
+            return leave_quietly()
+        raise
     except UsageError as error:
         print(error, file=sys.stderr)
         return USAGE_ERROR

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from concurrent.futures import CancelledError
 from types import ModuleType
 
+from headwater.cli.broken_pipe import leave_quietly, nobody_reads
 from headwater.cli.run_arguments import RunArguments, parse_run_arguments
 from headwater.cli.usage import FAILURE, INTERRUPTED, USAGE_ERROR, UsageError
 from headwater.common.config.session_defaults import set_session_defaults
@@ -54,27 +55,29 @@ def run_program(path: str, source: bytes, arguments: Sequence[str]) -> int:
     except KeyboardInterrupt:
         print("headwater: interrupted", file=sys.stderr)
         return INTERRUPTED
-    except UserCodeError as error:
+    except Exception as error:
+        return leave_quietly() if nobody_reads() else _tell(error, path)
+    return 0
+
+
+def _tell(error: Exception, path: str) -> int:
+    """Say why the program failed, in as few lines as explain it, and return the exit code."""
+    if isinstance(error, UserCodeError):
         print(error.user_traceback.rstrip(), file=sys.stderr)
         print(
             f"headwater: job failed: operator '{error.operator_name}', epoch {error.epoch}, "
             f"record {error.record_repr}: {error.cause_repr}",
             file=sys.stderr,
         )
-        return FAILURE
-    except HeadwaterError as error:
+    elif isinstance(error, HeadwaterError):
         print(f"headwater: {_where(error, path)}{error}", file=sys.stderr)
-        return FAILURE
-    except CancelledError as error:
+    elif isinstance(error, CancelledError):
         print(f"headwater: {error or 'the job was cancelled'}", file=sys.stderr)
-        return FAILURE
-    except ImportError as error:
+    elif isinstance(error, ImportError):
         print(user_traceback(error).rstrip(), file=sys.stderr)  # the way through our finder explains nothing
-        return FAILURE
-    except Exception as error:
+    else:
         print(_traceback(error), file=sys.stderr)
-        return FAILURE
-    return 0
+    return FAILURE
 
 
 def _read(given: RunArguments) -> bytes:
