@@ -61,7 +61,8 @@ class SparkEngine:
 
     def cancel(self) -> None:
         """Give the attempt under way up."""
-        self._context.cancelJobGroup(self._group)
+        if self._context._jsc is not None:  # else the program has stopped Spark, and the attempt with it
+            self._context.cancelJobGroup(self._group)
 
     def close(self) -> None:
         """Forget the job's broadcast."""

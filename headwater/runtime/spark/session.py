@@ -22,8 +22,10 @@ from headwater.runtime.spark.gateway import (
     start_with_spark_submit,
 )
 from headwater.runtime.spark.late_settings import started_with, warn_of_late_settings
+from headwater.runtime.spark.master import require_master, told_while_waiting
 from headwater.runtime.spark.python_files import zip_package
 from headwater.runtime.spark.worker_sockets import socket_settings
+from headwater.runtime.spark.quiet_session import quieten
 
 _LOG4J = Path(__file__).with_name("log4j2.properties")
 
@@ -77,13 +79,15 @@ def spark_context(settings: SparkSettings) -> SparkContext:
     active = _active_context()
     if active is not None:
         warn_of_late_settings(settings.asked, active)  # it may have been started since the program could be told
+        if _jvm_process is None:
+            quieten(active, spark_log_level(settings.log_level).upper())
         if "PYSPARK_PYTHON" not in os.environ and is_local(str(active.master)):
             active.pythonExec = sys.executable  # not whatever "python3" means: it may lack headwater
         return active
     java = require_java()
     os.environ["PYSPARK_PYTHON"] = os.environ.get("PYSPARK_PYTHON", sys.executable)
     os.environ["PYTHONPATH"] = os.pathsep.join(dict.fromkeys(_import_paths()))
-    options = jvm_options(settings.log_level.lower() if settings.log_level.upper() in ("DEBUG", "INFO") else "off")
+    options = jvm_options(spark_log_level(settings.log_level))
     confs = {
         **_DEFAULTS,
         "spark.master": settings.master,
@@ -99,7 +103,9 @@ def spark_context(settings: SparkSettings) -> SparkContext:
         os.environ.setdefault("SPARK_HOME", str(Path(sys.modules["pyspark"].__file__ or "").parent))
     if logging.getLogger("py4j").level == logging.NOTSET:
         logging.getLogger("py4j").setLevel(logging.WARNING)  # at INFO it tells of every connection
-    context = _start(java, settings.master, confs)
+    require_master(confs["spark.master"])
+    with told_while_waiting(confs["spark.master"]):
+        context = _start(java, settings.master, confs)
     started_with(confs)
     if not on_this_host(settings.master):
         package = Path(__file__).resolve().parents[2]
@@ -110,6 +116,11 @@ def spark_context(settings: SparkSettings) -> SparkContext:
 def _active_context() -> SparkContext | None:
     active: SparkContext | None = SparkContext._active_spark_context
     return active if active is not None and active._jsc is not None else None
+
+
+def spark_log_level(log_level: str) -> str:
+    """Spark says nothing unless somebody wants to know much: what goes wrong, headwater tells itself."""
+    return log_level.lower() if log_level.upper() in ("DEBUG", "INFO") else "off"
 
 
 def jvm_options(spark_log_level: str) -> str:

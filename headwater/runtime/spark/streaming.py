@@ -20,6 +20,7 @@ from headwater.checkpoint.spark_offsets import SparkRecorder, restore_spark
 from headwater.common.errors import CheckpointError
 from headwater.runtime.job.coordinator import Coordinator, JobCancelledError
 from headwater.runtime.job.source_progress import DataFrameProgress
+from headwater.runtime.spark.quiet_session import quiet_callbacks
 
 _SOURCE = "__headwater_source"
 _TICK = -1
@@ -41,7 +42,8 @@ class StreamingQueryDriver:
 
     def run(self, layout: CheckpointLayout | None, epoch_ms: int) -> None:
         """Run until the job is cancelled or fails: a streaming DataFrame has no end."""
-        with tempfile.TemporaryDirectory(prefix="headwater-spark-") as scratch:
+        known = quiet_callbacks(lambda error: error is self._error)
+        with tempfile.TemporaryDirectory(prefix="headwater-spark-") as scratch, known:
             location = layout.spark if layout is not None else Path(scratch)
             if layout is not None:
                 restore_spark(location, self._coordinator.spark)
