@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -16,6 +17,7 @@ ROOT = Path(__file__).resolve().parent.parent
 README = ROOT / "README.md"
 
 PROGRAM = re.compile(r"^```python\n(?P<program>.*?)^```$", re.DOTALL | re.MULTILINE)
+COMMAND = re.compile(r"^(?P<line>\.venv/bin/headwater run .*count\.py)$", re.MULTILINE)
 OUTPUT = re.compile(
     r"(?P<begin><!-- output: begin .*?-->\n)(?:```\n(?P<lines>.*?)```\n)?(?P<end><!-- output: end -->)", re.DOTALL
 )
@@ -29,6 +31,14 @@ def program(readme: str) -> str:
     return found["program"]
 
 
+def command(readme: str) -> list[str]:
+    """The words of the line that runs the program."""
+    found = COMMAND.search(readme)
+    if found is None:
+        raise SystemExit("README.md has no line that runs the program: '.venv/bin/headwater run ... count.py'")
+    return shlex.split(found["line"])
+
+
 def shown_output(readme: str) -> list[str]:
     """The lines that the README says the program prints; none if they were not filled in yet."""
     found = OUTPUT.search(readme)
@@ -38,17 +48,13 @@ def shown_output(readme: str) -> list[str]:
 
 
 def start(text: str, directory: Path) -> subprocess.Popen[str]:
-    """The program, started as a reader would: from a file, with a checkpoint directory; in a session of its own."""
-    script = directory / "count.py"
-    script.write_text(text, encoding="utf-8")
-    environ = os.environ | {
-        "HEADWATER_EXECUTION_CHECKPOINTING_DIR": str(directory / "checkpoints"),
-        "PYTHONPATH": str(ROOT),
-    }
+    """The program, started with the README's own command; in a session of its own."""
+    (directory / "count.py").write_text(text, encoding="utf-8")
+    _, *arguments = command(README.read_text(encoding="utf-8"))
     return subprocess.Popen(
-        [sys.executable, str(script)],
+        [sys.executable, "-m", "headwater", *arguments],
         cwd=directory,
-        env=environ,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
