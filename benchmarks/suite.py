@@ -27,6 +27,10 @@ from benchmarks.harness.process import Program
 from benchmarks.joins.cases import join_cases, join_targets
 from benchmarks.windows.cases import window_cases, window_targets
 
+SPARK_BARE = "bare spark.range(1).count()"
+README_COLD = "README's program, no class archive, no bytecode"
+README_WARM = "README's program"
+
 
 def cases() -> tuple[Case, ...]:
     """All cases, in the order in which they run."""
@@ -157,6 +161,31 @@ def targets(cores: int) -> tuple[Target, ...]:
             12.0,
             at_least=False,
             shown_as="{:.1f}",
+        ),
+        *(
+            Target(
+                "start",
+                f"{contender}, to its first line, s",
+                lambda look, contender=contender: look("start", contender, "first_line_s"),
+                limit,
+                at_least=False,
+                shown_as="{:.1f}",
+            )
+            for contender, limit in ((README_COLD, 9.0), (README_WARM, 5.0))
+        ),
+        Target(
+            "start",
+            f"{README_WARM}, first line / {SPARK_BARE}, last line",
+            lambda look: look("start", README_WARM, "first_line_s") / look("start", SPARK_BARE, "wall_s"),
+            1.0,
+            at_least=False,
+        ),
+        Target(
+            "start",
+            "the README's program when there is nothing to do, s",
+            lambda look: look("start", README_WARM, "again_s"),
+            1.0,
+            at_least=False,
         ),
         Target(
             "start",
@@ -352,12 +381,20 @@ def _backfill() -> Case:
 def _start() -> Case:
     return Case(
         "start",
-        "A ten-record from_collection job",
+        "A ten-record from_collection job, and the README's program",
         "wall_s",
         "s, to the last line",
         (
             Contender("one execute", Program("benchmarks.start.job", {"executions": 1}), repeats=2, peer=False),
             Contender("two executes", Program("benchmarks.start.job", {"executions": 2}), repeats=2, peer=False),
+            Contender(SPARK_BARE, Program("benchmarks.start.bare_spark", {}), repeats=3, peer=False),
+            Contender(README_COLD, Program("benchmarks.start.readme", {"cold": "true"}), repeats=3, peer=False),
+            Contender(README_WARM, Program("benchmarks.start.readme", {"cold": "false"}), repeats=3, peer=False),
         ),
-        columns=(("first_execute_s", "s, first execute()"), ("second_execute_s", "s, last execute()")),
+        columns=(
+            ("first_execute_s", "s, first execute()"),
+            ("second_execute_s", "s, last execute()"),
+            ("first_line_s", "s, to the first line"),
+            ("again_s", "s, when there is nothing to do"),
+        ),
     )
