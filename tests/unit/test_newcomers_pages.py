@@ -1,4 +1,4 @@
-"""What docs/connectors.md and docs/watermarks.md show works: every block runs, and what is built there does its work."""
+"""What docs/connectors.md and docs/watermarks.md show works: every block runs, and what it builds does its work."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ def test_one_that_does_not_is_told_at_once_and_then_an_error(
 
 def test_a_host_that_nobody_knows(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(master, "PATIENCE_SECONDS", 0)
-    with pytest.raises(ConfigurationError, match="spark://no.such.host.invalid:7077 cannot be reached"):
+    with pytest.raises(ConfigurationError, match=r"spark://no\.such\.host\.invalid:7077 cannot be reached"):
         require_master("spark://no.such.host.invalid:7077")
 
 
