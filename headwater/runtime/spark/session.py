@@ -24,8 +24,8 @@ from headwater.runtime.spark.gateway import (
 from headwater.runtime.spark.late_settings import started_with, warn_of_late_settings
 from headwater.runtime.spark.master import require_master, told_while_waiting
 from headwater.runtime.spark.python_files import zip_package
-from headwater.runtime.spark.worker_sockets import socket_settings
 from headwater.runtime.spark.quiet_session import quieten
+from headwater.runtime.spark.worker_sockets import socket_settings
 
 _LOG4J = Path(__file__).with_name("log4j2.properties")
 
