@@ -9,7 +9,7 @@ from headwater.common.trusted_directories import private_directory
 
 
 def socket_directory(run_id: str) -> str:
-    """The directory of a run's sockets. Short, because a Unix socket's path has at most 107 bytes."""
+    """Return the directory of a run's sockets. Its name is short: a Unix socket's path has at most 107 bytes."""
     return _private(os.path.join(own_directory(), run_id[:12]))
 
 

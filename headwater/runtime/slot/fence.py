@@ -1,4 +1,4 @@
-"""Which attempts a slot serves: each once, and none that is older than one it has seen."""
+"""Which attempts a slot serves: each attempt once, and none that is older than the newest it has seen."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from headwater.runtime.slot.protocol import Attempt
 
 
 class AttemptFence:
-    """Keeps out what wakes up late: a relay of an attempt that was given up, a driver that was replaced."""
+    """Refuses requests that come too late: from the relay of an abandoned attempt, or from a replaced driver."""
 
     def __init__(self) -> None:
         self.newest = (0, 0, 0)
-        """`Attempt.order` of the newest attempt that was let in."""
+        """`Attempt.order` of the newest admitted attempt."""
 
     def admits(self, attempt: Attempt) -> bool:
-        """Let `attempt` in if it is newer than all before it."""
+        """Admit `attempt` and return True if it is newer than all attempts before it."""
         if attempt.order() <= self.newest:
             return False
         self.newest = attempt.order()

@@ -1,4 +1,4 @@
-"""Asks the fork server of this executor for slots, and starts it if there is none."""
+"""Asks this executor's fork server for slots. Starts the fork server if there is none."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from headwater.runtime.slot.fork_server import SlotRequest, send_request
 from headwater.runtime.slot.protocol import ConnectionLostError, SlotAddress
 
 START_SECONDS = 60
-"""How long a slot may take until it listens; importing the user's modules is part of it."""
+"""How long a slot may take until it listens. That includes importing the user's modules."""
 
 
 def answer_to(request: SlotRequest) -> SlotAddress | SerializationError | str | None:
@@ -37,7 +37,7 @@ def answer_to(request: SlotRequest) -> SlotAddress | SerializationError | str | 
         readable, _, _ = select.select([answer], [], [], START_SECONDS)
         if not readable:
             with contextlib.suppress(FileNotFoundError):
-                os.unlink(_fork_server_path(watched))  # it may hang: the next slot has one of its own
+                os.unlink(_fork_server_path(watched))  # it may hang: the next request starts another
             return f"no answer within {START_SECONDS} s"
         data = os.read(answer, 1 << 20)
         return pickle.loads(data) if data else None
@@ -46,23 +46,23 @@ def answer_to(request: SlotRequest) -> SlotAddress | SerializationError | str | 
 
 
 def _fork_server_path(watched: int) -> str:
-    """Where the fork server of the process `watched` listens.
+    """Return the path where the fork server of the process `watched` listens.
 
-    What Python is told when it starts (how to hash, where to look for modules) is in the environment: only those share
-    a fork server that have the same.
+    The environment configures Python (hash seed, module path), so only processes with the same environment share a
+    fork server: the path contains its hash.
     """
     started_with = repr((sys.executable, sorted(os.environ.items()))).encode()
     return os.path.join(own_directory(), f"fork-{watched}-{xxhash.xxh64_hexdigest(started_with)}.sock")
 
 
 def _fork_server(watched: int) -> socket.socket:
-    """A connection to the fork server of the process `watched`, which is started if there is none."""
+    """Return a connection to the fork server of the process `watched`. Start the fork server if there is none."""
     path = _fork_server_path(watched)
     with contextlib.suppress(OSError):
         return _connected(path)
     with open(os.path.join(own_directory(), "fork.lock"), "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        with contextlib.suppress(OSError):  # somebody else has started it in the meantime
+        with contextlib.suppress(OSError):  # another process may have started it meanwhile
             return _connected(path)
         with contextlib.suppress(FileNotFoundError):
             os.unlink(path)

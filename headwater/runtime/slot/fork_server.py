@@ -1,9 +1,8 @@
 """The process that slots are forked from: ``python -m headwater.runtime.slot.fork_server``, one per executor.
 
-Starting Python and importing headwater takes a quarter of a second of processor time. The fork server pays it once; a
-slot that it forks is there in some milliseconds, be it a partition's first or one that takes a dead one's place. Slots
-share the memory of the modules, too. Nothing of a job is loaded here, and there is one thread: it accepts a connection,
-forks, and has forgotten it.
+Starting Python and importing headwater takes a quarter of a second of processor time. The fork server pays for it once:
+a forked slot starts in milliseconds, and slots share the memory of the modules. The fork server loads nothing of a job.
+Its only thread accepts a connection, forks, and keeps no trace of the slot.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from headwater.common.machine.processes import open_pidfd
 from headwater.runtime.slot.process import SlotConfig, run_slot
 
 IDLE_SECONDS = 60
-"""A fork server that nobody asks for so long ends. The next slot starts another one."""
+"""A fork server ends after this long without a request. The next request for a slot starts another one."""
 
 USUAL_MODULES = (
     "headwater.datastream",
@@ -32,12 +31,12 @@ USUAL_MODULES = (
     "headwater.state.heap.backend",
     "headwater.state.rocksdb.backend",
 )
-"""What most slots need of headwater beside what a slot itself is made of."""
+"""Modules that most slots need and that this module does not import itself."""
 
 
 @dataclass(frozen=True)
 class SlotRequest:
-    """All that a slot needs to know. Two descriptors go with it: for its answer, and for what it prints."""
+    """What a new slot needs to know. Two file descriptors travel with it: for the answer, and for printed output."""
 
     config: SlotConfig
     directory: str
@@ -45,22 +44,25 @@ class SlotRequest:
 
 
 def send_request(sock: socket.socket, request: SlotRequest, answer: int, output: int) -> None:
-    """Ask for a slot. It says on `answer` that it listens, or why it does not."""
+    """Ask for a slot. The slot writes its address, or the reason why it did not start, to the descriptor `answer`."""
     socket.send_fds(sock, [b"."], [answer, output])
     sock.sendall(pickle.dumps(request))
 
 
 def main() -> None:
-    """Listen at a path until a process is gone or nobody asks any more."""
+    """Fork slots until the watched process ends or no request comes for `IDLE_SECONDS`.
+
+    Arguments: the path to listen at, the pid to watch, the descriptor to write to once it listens.
+    """
     path, watched, listening = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
     for module in USUAL_MODULES:
         importlib.import_module(module)
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for slots: none must become a zombie
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for slots, so they must not become zombies
     listener = socket.socket(socket.AF_UNIX)
     listener.bind(path)
     listener.listen(64)
     gc.collect()
-    gc.freeze()  # or the first collection in a slot would write to the pages that it shares
+    gc.freeze()  # otherwise the first collection in a slot would write to, and so copy, the shared pages
     os.write(listening, b".")
     os.close(listening)
     pidfd = open_pidfd(watched)
@@ -69,7 +71,7 @@ def main() -> None:
         _fork_slot(listener)
     with contextlib.suppress(OSError):
         os.unlink(path)
-    with contextlib.suppress(BlockingIOError):  # whoever asked just before the path went
+    with contextlib.suppress(BlockingIOError):  # serve requests that came just before the unlink
         listener.setblocking(False)
         while True:
             _fork_slot(listener)
@@ -84,7 +86,7 @@ def _fork_slot(listener: socket.socket) -> None:
 
 
 def _become_slot(sock: socket.socket) -> None:
-    """In the child. Does not return."""
+    """Run the slot in the forked child. Does not return."""
     try:
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         os.setsid()

@@ -1,4 +1,4 @@
-"""Full snapshots, written by a forked child from a frozen copy of the slot's memory while the slot works on."""
+"""Full snapshots. A forked child writes one from a frozen copy of the slot's memory while the slot works on."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from headwater.common.errors import CheckpointError
 log = logging.getLogger(__name__)
 
 MAX_DELTAS = 40
-"""A restore reads at most about this many deltas."""
+"""A restore reads about this many deltas at most."""
 
 MIN_DELTA_BYTES = 1 << 20
 _PR_SET_PDEATHSIG = 1
 
 
 def full_snapshot_is_due(chain: Sequence[SnapshotRef]) -> bool:
-    """Whether deltas have piled up so that a full snapshot is worth it.
+    """Return True if enough deltas have piled up that a full snapshot is worth its cost.
 
-    Due when the deltas since the last full (or native) one are as large as it was (so a restore reads at most twice the
-    state, and full snapshots cost at most as much as the deltas), or are too many.
+    That is: the deltas since the last full (or native) snapshot are larger than it, or they are too many. So a restore
+    reads at most twice the state, and full snapshots cost at most as much as the deltas.
     """
     full = sum(ref.total_bytes for ref in chain if ref.kind != "delta")
     deltas = [ref.length for ref in chain if ref.kind == "delta"]
@@ -37,7 +37,7 @@ def full_snapshot_is_due(chain: Sequence[SnapshotRef]) -> bool:
 
 
 def warn_of_failure(kind: str, error: BaseException) -> None:
-    """Say that a snapshot could not be written. If it is a full disk, say, the error tells all."""
+    """Log that a snapshot could not be written. A known error (a full disk, say) needs no traceback."""
     known = isinstance(error, CheckpointError)
     log.warning("writing a %s snapshot failed; deltas go on: %s", kind, error, exc_info=None if known else error)
 
@@ -59,13 +59,13 @@ class FullSnapshotChild:
 
     def __init__(self, name: str, pid: int, pipe: int) -> None:
         self.names = (name,)
-        """The file that is being written."""
+        """The files that the child writes."""
         self._pid = pid
         self._pipe = pipe
 
     @classmethod
     def start(cls, name: str, write: Callable[[], SnapshotRef]) -> FullSnapshotChild:
-        """Fork. Call it between epochs on the processing thread, when state is exactly that of a committed epoch."""
+        """Fork. Call it between epochs on the processing thread, when the state is that of a checkpoint's epoch."""
         read_end, write_end = os.pipe()
         pid = os.fork()
         if pid == 0:
@@ -84,12 +84,12 @@ class FullSnapshotChild:
         return cls(name, pid, read_end)
 
     def done(self) -> bool:
-        """Whether `result` will not block."""
+        """Return True if `result` will not block."""
         readable, _, _ = select.select([self._pipe], [], [], 0)
         return bool(readable)
 
     def result(self) -> SnapshotRef | None:
-        """The snapshot, or None if the child failed. Call once, when done."""
+        """Return the snapshot, or None if the child failed. Call once, when `done`."""
         data = os.read(self._pipe, 65536)
         os.close(self._pipe)
         os.waitpid(self._pid, 0)

@@ -1,4 +1,4 @@
-"""When a slot looks for garbage that reference counts do not find."""
+"""When a slot runs Python's garbage collector, which finds reference cycles."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ _MAX_PAUSE = 16
 
 
 class GarbageCollection:
-    """Collects between epochs, and not within them: there it would look at the state again and again.
+    """Collects between epochs. Within an epoch, collections would scan the state again and again.
 
-    A collection looks at all that was made since the last one and is still there, which with much state is most of what
-    the epoch wrote. Where it finds nothing it is made more and more rarely, up to every sixteenth epoch: what was
-    replaced in the meantime need not be looked at. Where functions leave cycles behind it is made after each epoch.
+    A collection scans all objects made since the last one that are still alive; with much state, that is most of what
+    the epoch wrote. While collections find nothing they become rarer, down to every sixteenth epoch. If functions leave
+    cycles behind, there is one after each epoch.
     """
 
     def __init__(self) -> None:
@@ -24,11 +24,11 @@ class GarbageCollection:
         self._due = 1
 
     def begin_epoch(self) -> None:
-        """No collection from now on."""
+        """Disable collection during the epoch."""
         gc.disable()
 
     def epoch_ended(self) -> None:
-        """Collect, if it is time."""
+        """Collect if a collection is due."""
         self._epochs += 1
         if self._epochs % FULL_COLLECTION_EVERY == 0:
             gc.collect()

@@ -1,7 +1,7 @@
-"""The databases of a slot, where its backends have such: taken over from snapshots, and made into new ones.
+"""Native snapshots: a slot's database files, uploaded as they are and restored as they are.
 
-A native checkpoint is a directory of hard links, made between two epochs in no time. Its files are then sent beside the
-processing; those that the storage has already are only named.
+A native checkpoint is a directory of hard links; making one between two epochs takes next to no time. The slot uploads
+its files in the background. Files that the storage already has are only named in the new snapshot.
 """
 
 from __future__ import annotations
@@ -34,21 +34,22 @@ StateBackend = KeyedStateBackend | OperatorStateBackend
 
 
 class NativeSnapshots:
-    """Of one slot, for the backends that it has at present. `forget` when it gets others."""
+    """The native snapshots of one slot and its current backends. Call `forget` before the slot gets new backends."""
 
     def __init__(self, background: Background) -> None:
         self._background = background
         self._uploaded = UploadedFiles()
         self._restored: list[NativeDatabase] = []
-        """The databases as they were when the slot began with the state of a job of another shape."""
+        """Copies of the databases as they were restored. The first snapshot of the new chain contains them."""
         self._first: NativeSnapshot | None = None
 
     # --- restoring
 
     def load(self, backend: NativeState, database: StoredDatabase, key_groups: range, *, own: bool) -> bool:
-        """Restore `backend` from a database, of which it is to have `key_groups`; False: read its sections instead.
+        """Restore `backend` from the files of `database`. Return False if the caller must read its sections instead.
 
-        `own`: the snapshot is part of the chain that the slot goes on with, so its files need not be sent again.
+        `key_groups` is the caller's share of the database: the files are only usable if the backend needs exactly that
+        share and is empty. `own`: the slot goes on with this snapshot's chain, so its files are not uploaded again.
         """
         if key_groups != backend.key_groups or backend.state_names():
             return False
@@ -62,14 +63,14 @@ class NativeSnapshots:
         return True
 
     def begin_with(self, backends: Iterable[StateBackend]) -> None:
-        """What was just restored is the beginning of a new chain: keep it as it is until a checkpoint has it."""
+        """Keep copies of the restored databases until the first checkpoint of the new chain contains them."""
         try:
             self._restored = _native_databases(backends, lambda backend: (backend.new_native_checkpoint(), ()))
         except Exception:
             log.warning("no native checkpoint could be made; the first snapshot will be a full one", exc_info=True)
 
     def forget(self) -> None:
-        """Other backends take the place of these."""
+        """Forget everything about the backends: the slot is about to replace or close them."""
         self._uploaded = UploadedFiles()
         self._discard_restored()
 
@@ -82,7 +83,7 @@ class NativeSnapshots:
     def first(
         self, layout: CheckpointLayout, path: Location, header: dict[str, object], backends: Iterable[StateBackend]
     ) -> Callable[[], SnapshotRef]:
-        """What writes the first snapshot: the databases as they were restored, and what changed since."""
+        """Return a function that writes the first snapshot: the restored databases, and the changes since then."""
         sections: list[Section] = []
         for backend in backends:
             if isinstance(backend, NativeState):
@@ -93,7 +94,7 @@ class NativeSnapshots:
         return self._first.write
 
     def checkpoint_completed(self) -> None:
-        """The checkpoint in flight is durable."""
+        """Called when the checkpoint in flight is durable: the copies of restored databases are no longer needed."""
         if self._first is not None:
             self._uploaded.replace_with(self._first.files)
             self._discard_restored()
@@ -112,10 +113,10 @@ class NativeSnapshots:
         backends: Iterable[StateBackend],
         chain: Sequence[SnapshotRef],
     ) -> NativeUpload | None:
-        """Make a snapshot of the state as it is, between two epochs. None if that fails: then deltas go on.
+        """Start a snapshot of the current state, between two epochs. Return None if that fails: deltas go on.
 
-        `LocalDiskError` if the state itself cannot be written: then it cannot go on either. `chain` is that of the last
-        durable checkpoint.
+        `chain` is the chain of the last durable checkpoint. Raises `LocalDiskError` if the backend cannot write its own
+        state to disk: then the slot cannot go on.
         """
         try:
             others = [backend for backend in backends if not isinstance(backend, NativeState)]
@@ -132,7 +133,7 @@ class NativeSnapshots:
 
 
 class NativeUpload:
-    """A native snapshot on its way to the storage."""
+    """Uploads one native snapshot in the background."""
 
     kind = "native"
 
@@ -160,7 +161,7 @@ class NativeUpload:
             _remove(self._databases)
 
     def done(self) -> bool:
-        """Whether `result` will not block."""
+        """Return True if `result` will not block."""
         try:
             self._ref.result(0)
         except FutureTimeoutError:
@@ -168,14 +169,14 @@ class NativeUpload:
         return True
 
     def result(self) -> SnapshotRef | None:
-        """The snapshot, or None if it could not be written. Call once, when done."""
+        """Return the snapshot, or None if the upload failed. Call once, when `done`."""
         ref = self._ref.result()
         if ref is not None:
             self._uploaded.replace_with(self._snapshot.files)
         return ref
 
     def kill(self) -> None:
-        """Nobody wants it any more. What was sent is garbage."""
+        """Cancel the upload. The files sent so far are garbage."""
         self._snapshot.cancel()
         _remove(self._databases)
 

@@ -1,4 +1,4 @@
-"""The slot process, forked by the `fork_server` when a relay asks for it (see `launcher`).
+"""The slot process. `fork_server` forks it when a relay asks for a slot (see `starter`).
 
 The main thread processes epochs, one connection at a time. A control thread accepts connections, authenticates them,
 answers pings and hands epochs to the main thread; a newer attempt cuts an older one's connection, so that a zombie
@@ -45,14 +45,14 @@ log = logging.getLogger("headwater.slot")
 _EDGE = struct.Struct("<q")
 HANDSHAKE_SECONDS = 10
 PROCESS_NAME = "headwater-slot"
-"""As `ps` shows it."""
+"""The name that `ps` shows."""
 
 
 @dataclass(frozen=True)
 class SlotConfig:
-    """What a slot is told when it begins."""
+    """What a slot needs to know to start."""
 
-    address: SlotAddress  # port 0 and pid 0: filled in by the slot
+    address: SlotAddress  # with port 0 and pid 0: the slot fills them in
     listen_tcp: bool
     secret: bytes
     job_id: str
@@ -98,7 +98,7 @@ class SlotServer:
     # --- control thread
 
     def accept_forever(self) -> None:
-        """Accept connections until the watched JVM is gone."""
+        """Accept connections until the watched JVM ends; then end this process."""
         watched = open_pidfd(self._config.watch_pid)
         descriptors: list[socket.socket | int] = [*self._listeners]
         if watched is not None:
@@ -116,7 +116,7 @@ class SlotServer:
     def _end(self) -> None:
         with contextlib.suppress(OSError):
             os.unlink(self.address.path)
-            os.rmdir(os.path.dirname(self.address.path))  # the last one: the driver has no chance any more
+            os.rmdir(os.path.dirname(self.address.path))  # succeeds for the last slot; the driver cannot clean up
         os._exit(0)
 
     def _greet(self, sock: socket.socket) -> None:
@@ -157,7 +157,7 @@ class SlotServer:
     # --- main thread
 
     def serve(self, slot: Slot) -> None:
-        """Run epochs until told to shut down."""
+        """Run epochs until a SHUTDOWN message arrives."""
         while (epoch := self._epochs.get()) is not None:
             with self._lock:
                 if not self._fence.is_newest(epoch.begin.attempt):
@@ -233,7 +233,7 @@ def _failure(error: Exception, plan: JobPlan) -> SlotFailure:
     if isinstance(error, (StateError, SerializationError, LocalDiskError)):
         error.args = (plan.with_names(str(error)),)
     if isinstance(error, LocalDiskError):
-        return SlotFailure(str(error))  # another attempt, after a while, may find room
+        return SlotFailure(str(error))  # a later attempt may find room on the disk
     if isinstance(error, HeadwaterError):
         try:
             pickle.loads(pickle.dumps(error))
@@ -244,7 +244,10 @@ def _failure(error: Exception, plan: JobPlan) -> SlotFailure:
 
 
 def run_slot(config: SlotConfig, answer: int) -> None:
-    """Say on the descriptor `answer` where we listen, and serve. Ends the process."""
+    """Serve until shutdown, then exit the process.
+
+    First write to the descriptor `answer`: the pickled `SlotAddress`, or a traceback if the slot cannot start.
+    """
     name_this_process(PROCESS_NAME)
     logging.basicConfig(level=config.log_level, stream=sys.stderr, format="%(levelname)s %(name)s %(message)s")
     try:

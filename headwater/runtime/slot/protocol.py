@@ -31,7 +31,7 @@ MAX_MESSAGE = 1 << 31
 
 
 class Message(IntEnum):
-    """What a message is. The first seven come from the relay, the others from the slot."""
+    """The kind of a message. The relay sends the first seven, the slot sends the others."""
 
     BEGIN = 1  # pickle(BeginEpoch)
     CHUNK = 2  # 8 bytes edge, then the payload of a DATA frame
@@ -47,18 +47,18 @@ class Message(IntEnum):
 
 
 class ConnectionLostError(HeadwaterError):
-    """The other end is gone, or is not who it should be. The epoch is retried."""
+    """The other end is gone, or failed to authenticate. The epoch is retried."""
 
 
 @dataclass(frozen=True)
 class Attempt:
-    """Orders all tries to run epochs: a slot serves only the newest it has seen, so older ones are fenced."""
+    """One attempt to run an epoch. Attempts are ordered: a slot refuses all but the newest that it has seen."""
 
-    incarnation: int  # of the driver: one more each time the job starts on its directory
+    incarnation: int  # of the driver: grows by one with each start of the job on its directory
     epoch: int
     number: int
     run: str = "run"
-    """Random, one per driver process: names made from `id` are used by no other attempt, ever."""
+    """Random, one per driver process. Makes `id` unique: no other attempt ever uses the same file names."""
 
     @property
     def id(self) -> str:
@@ -70,7 +70,7 @@ class Attempt:
 
 @dataclass(frozen=True)
 class SlotAddress:
-    """Where a slot is. One entry of the address book."""
+    """Where a slot listens. One entry of the address book."""
 
     stage: int
     partition: int
@@ -83,22 +83,22 @@ class SlotAddress:
 
 @dataclass(frozen=True)
 class Base:
-    """The state that an epoch starts from, and how far it is persisted."""
+    """The state that an epoch starts from, and the checkpoints behind it."""
 
     epoch: int
     """The last accepted epoch. -1: empty state."""
     token: str
-    """Names the state itself: epochs are numbered again after the job went back to a checkpoint."""
+    """Identifies the state. The epoch number does not: numbers are reused after the job went back to a checkpoint."""
     durable_epoch: int
-    """The last epoch with a manifest, -1 if there is none: only this state can be loaded."""
+    """The last epoch with a manifest: the only state that can be loaded. -1: there is none."""
     durable_token: str
     in_flight: str | None = None
-    """Token of the checkpoint that is being completed. A cut that a slot knows of and is neither, has failed."""
+    """Token of the checkpoint that is being completed. Any other cut, unless it is durable, has failed."""
 
 
 @dataclass(frozen=True)
 class SnapshotPart:
-    """A partition's part of the checkpoint with `token` is durable, or (with `error`) could not be made so."""
+    """A partition's part of the checkpoint `token`: it is durable, or `error` says why not."""
 
     token: str
     ref: Any = None  # SnapshotRef | None: nothing had changed
@@ -106,45 +106,45 @@ class SnapshotPart:
     whole: bool = False
     """The snapshot replaces all earlier ones of the partition."""
     sync_ms: float = 0.0
-    """How long the slot stood still for it."""
+    """How long processing stood still to encode the part."""
     async_ms: float = 0.0
-    """How long it then took beside the processing."""
+    """How long the background write took."""
 
 
 @dataclass(frozen=True)
 class BeginEpoch:
-    """All that a slot needs to run one epoch attempt."""
+    """What a slot needs to know to run one epoch attempt."""
 
     attempt: Attempt
     base: Base
     now_ms: int
     watermarks: dict[str, int]
     snapshots: list[Any]
-    """`SnapshotRef`s of the durable checkpoint, oldest first; read only if the slot does not hold that state."""
+    """`SnapshotRef`s of the durable checkpoint, oldest first. The slot reads them only if it lost that state."""
     checkpointing: bool
     cut: bool = True
     """The epoch ends with a checkpoint."""
     wait: bool = False
-    """Acknowledge only when what the slot has to persist is durable, however long that takes."""
+    """Acknowledge only when the slot's part is durable, however long that takes."""
     restore: Any = None
-    """A `PartitionRestore` in place of `snapshots`: the checkpoint was made by a job of another shape."""
+    """A `PartitionRestore`, used instead of `snapshots` if a job of another shape made the checkpoint."""
     relay_pid: int = 0
     driver_pid: int = 0
 
 
 @dataclass
 class SlotAck:
-    """The slot has applied the epoch and, with checkpointing, persisted what it changed."""
+    """The slot has applied the epoch. With checkpointing, it also reports which snapshots are durable."""
 
     stage: int
     partition: int
     address: SlotAddress
     outcome: EpochOutcome
     part: SnapshotPart | None = None
-    """What became of a checkpoint: the one that ends here, or an earlier one."""
+    """The slot's part of the checkpoint that ends here, or of an earlier one that has not settled."""
     full: Any = None  # SnapshotRef | None: replaces all snapshots up to its epoch
     writing: tuple[str, ...] = ()
-    """The files of a full snapshot that is being written: not garbage."""
+    """Files of a full snapshot that is being written. They are not garbage."""
     restored: bool = False
     processing_ms: float = 0.0
     snapshot_ms: float = 0.0
@@ -152,7 +152,7 @@ class SlotAck:
 
 @dataclass
 class SlotFailure:
-    """The slot could not run the epoch. `error` is set when user code or user data is to blame: no retry helps."""
+    """The slot could not run the epoch. If `error` is set, no retry helps (user code or user data failed, say)."""
 
     reason: str
     error: HeadwaterError | None = None
@@ -191,7 +191,7 @@ class _Seal:
 
 
 def send(sock: socket.socket, kind: Message, *parts: bytes | memoryview) -> None:
-    """Send one message. The parts are sent one after another, not copied together when they are large."""
+    """Send one message made of `parts`. Large parts are not copied together first."""
     length = sum(len(part) for part in parts)
     message = [_HEAD.pack(length, kind), *parts]
     if isinstance(sock, SealedSocket):

@@ -1,4 +1,4 @@
-"""The relay's side of a slot: find it or start it, run one epoch attempt on it, tell it to end."""
+"""The relay's side of a slot: find or start the slot, run one epoch attempt on it, shut it down."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ CONNECT_SECONDS = 5
 
 
 def connect(address: SlotAddress, secret: bytes, timeout_seconds: float = CONNECT_SECONDS) -> socket.socket:
-    """An authenticated connection: by Unix socket on the same host, by TCP from another."""
+    """Return an authenticated connection: by Unix socket on the same host, by TCP from another."""
     try:
         if os.path.exists(address.path) and address.host == local_host():
             sock = socket.socket(socket.AF_UNIX)
@@ -55,15 +55,16 @@ def connect(address: SlotAddress, secret: bytes, timeout_seconds: float = CONNEC
 def find_or_start(
     launch: SlotLaunch, known: SlotAddress | None, stage: int, partition: int
 ) -> tuple[socket.socket, SlotAddress]:
-    """A connection to the partition's slot; a new slot, if there is none or it does not answer.
+    """Return a connection to the partition's slot, and its address. Start a new slot if none answers.
 
-    A slot that an attempt started before it failed is in no address book, but its socket is there: it is used.
+    `known` is the slot of the address book. A slot that a failed attempt started is not in the book: its socket in the
+    run's directory leads to it.
     """
     if known is not None:
         try:
             return connect(known, launch.secret), known
         except ConnectionLostError:
-            _kill(known)  # it may hang, and would for ever
+            _kill(known)  # it may hang, and nothing else would ever end it
     for address in slots_on_this_host(launch.run_id):
         if (address.stage, address.partition) == (stage, partition) and address != known:
             with contextlib.suppress(ConnectionLostError):
@@ -73,7 +74,7 @@ def find_or_start(
 
 
 class Watch:
-    """Ends a connection to a slot that hangs: one that is stopped, or swapped out, answers nobody.
+    """Pings a slot while an epoch runs. Kills a slot that does not answer, and ends the connection to it.
 
     A slot that is only busy still answers pings, from another thread than the one that processes. If a function of the
     user keeps Python's lock, it does not, but uses processor time: that is a sign of life, too.
@@ -112,14 +113,14 @@ class Watch:
 
 
 def _kill(address: SlotAddress) -> None:
-    """End a slot that hangs, if it is on this host and is still what the address says."""
+    """Kill a slot that hangs, if it is on this host and its pid still belongs to a slot."""
     if address.pid and address.host == local_host() and is_named(address.pid, PROCESS_NAME):
         with contextlib.suppress(OSError):
             os.kill(address.pid, signal.SIGKILL)
 
 
 def answers(address: SlotAddress, secret: bytes, timeout_seconds: float) -> bool:
-    """Whether a slot answers a ping in time."""
+    """Return True if the slot answers a ping in time."""
     try:
         with connect(address, secret, timeout_seconds) as sock:
             sock.settimeout(timeout_seconds)
@@ -133,10 +134,10 @@ def answers(address: SlotAddress, secret: bytes, timeout_seconds: float) -> bool
 def run_epoch(
     sock: socket.socket, begin: BeginEpoch, steps: Iterable[Step], watch: Watch
 ) -> Iterator[tuple[int, bytes] | SlotAck | SlotFailure]:
-    """Send the steps, yield the slot's output frames as they come, and end with its acknowledgement or failure.
+    """Send the steps, yield the slot's output frames as they arrive, and last its acknowledgement or failure.
 
-    A thread sends while this one receives: a slot that is busy writing output does not read, so one thread alone could
-    wait for itself.
+    A second thread sends while this one receives. One thread alone could deadlock: a slot that writes output does not
+    read input meanwhile.
     """
     send(sock, Message.BEGIN, pickle.dumps(begin))
     sender = threading.Thread(target=_send_steps, args=(sock, steps), daemon=True)
@@ -175,16 +176,16 @@ def _send_steps(sock: socket.socket, steps: Iterable[Step]) -> None:
                 send(sock, Message.IDLE, marshal.dumps((step.node, step.value)))
         send(sock, Message.END)
     except ConnectionLostError:
-        pass  # the receiving side notices and says so
+        pass  # the receiving thread notices it too, and raises
     except BaseException:
-        # Without END the slot would wait for ever: cut the connection, so that it rolls back.
+        # Without END the slot would wait for ever. Cut the connection, so that the slot rolls back.
         with contextlib.suppress(OSError):
             sock.shutdown(socket.SHUT_RDWR)
         raise
 
 
 def shut_down(address: SlotAddress, secret: bytes) -> None:
-    """Tell a slot that its job is over. A slot that does not answer is gone, or ends with its executor."""
+    """Tell a slot that its job is over. If the slot does not answer, it is gone or will end with its executor."""
     with contextlib.suppress(ConnectionLostError, OSError), connect(address, secret) as sock:
         send(sock, Message.SHUTDOWN)
         with contextlib.suppress(OSError):

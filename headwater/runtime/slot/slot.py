@@ -1,9 +1,9 @@
-"""The state machine of a slot: which epoch its state stands at, and how it gets to the next. Knows no sockets.
+"""The state machine of a slot: which epoch its state belongs to, and how it reaches the next one. Knows no sockets.
 
-State stands at an accepted epoch (all partitions acknowledged it), plus, after `finish`, the changes of one more that
-is not known to be accepted yet. The next `begin` says which epoch is the last accepted one, and so whether those
-changes are kept or undone; and what became of the checkpoint that was cut last. If the slot cannot get to the state it
-is to start from by keeping, undoing or going back to the last checkpoint in memory, it loads that checkpoint.
+The slot holds the state of an accepted epoch (all partitions acknowledged it). After `finish` it also holds the changes
+of one more epoch, whose verdict it does not know yet. The next `begin` names the last accepted epoch, so the slot keeps
+or undoes those changes, and says whether the last checkpoint succeeded. If the slot cannot reach the state to start
+from in memory (by keeping, by undoing, by going back to the last checkpoint), it loads the last checkpoint.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ log = logging.getLogger(__name__)
 
 
 class StateLostError(HeadwaterError):
-    """The slot does not hold the state asked for and there is no snapshot to load it from: the run starts over."""
+    """The slot lost the state of the last accepted epoch and no checkpoint has it: the job must go back."""
 
 
 class Slot:
@@ -67,32 +67,32 @@ class Slot:
         self._full: FullSnapshotChild | NativeUpload | None = None
         self._full_started = 0.0
         self._full_token = ""
-        """Names the checkpoint at whose state it was begun: if that is none after all, nor is this a full one."""
+        """Token of the checkpoint whose state `_full` holds. Discard `_full` if that checkpoint fails."""
         self._handed_out: str | None = None
-        """The full snapshot that was reported last, as long as a checkpoint in flight may be the first to have it."""
+        """Name of the full snapshot reported last, kept until the first checkpoint that may contain it settles."""
         self._upload: Upload | None = None
         self._garbage = GarbageCollection()
         self._accepted: str | None = None
-        """Token of the state that is held; None: not even the empty one that a job begins with."""
+        """Token of the state that the slot holds. None: the slot has no state yet, not even an empty one."""
         self._durable: str | None = None
-        """Token of the checkpoint that the backends can go back to."""
+        """Token of the last durable checkpoint: the backends can go back to it in memory."""
         self._in_flight: str | None = None
-        """Token of the checkpoint that was cut last, until it is known what became of it."""
+        """Token of the last checkpoint that was cut, until it completes or fails."""
         self._pending: tuple[str, bool] | None = None
-        """The epoch that was run but is not known to be accepted, and whether a checkpoint was cut at its end."""
+        """Token of the epoch that ran but is not accepted yet, and whether a checkpoint was cut at its end."""
         self._dirty = False
         self._rewrites = False
-        """The durable chain has a damaged file, so the next checkpoint must begin a new one, until one is durable."""
+        """The durable chain has a damaged file: every checkpoint writes a whole snapshot until one is durable."""
 
     # --- the epoch
 
     def begin(self, begin: BeginEpoch, emit: Emit) -> bool:
-        """Get to the state of `begin.base` and start the attempt. Returns True if state had to be loaded."""
+        """Reach the state of `begin.base` and start the attempt. Return True if the slot loaded a checkpoint."""
         self._garbage.begin_epoch()
         base = begin.base
         self._settle(begin)
         if any(backend.damaged for backend in self._native_backends()):
-            self._accepted = self._durable = None  # its disk was full: only what checkpoints have is left
+            self._accepted = self._durable = None  # its disk was full: only checkpoints are left
         restored = self._accepted != base.token and not self._go_back_to(base)
         if restored:
             self._restore(begin)
@@ -115,7 +115,10 @@ class Slot:
         return self._runner
 
     def finish(self, begin: BeginEpoch, restored: bool, processed: Callable[[], None]) -> SlotAck:
-        """All input was applied: end the epoch, persist what it changed, and wait for the verdict."""
+        """End the epoch after its last input, and start to persist its changes if it is a cut. Return the ack.
+
+        `processed` is called between the two. The next `begin` says whether the epoch was accepted.
+        """
         outcome = self.runner.finish_epoch(begin.now_ms)
         processed()
         after_processing = time.perf_counter()
@@ -136,12 +139,12 @@ class Slot:
         return ack
 
     def abort(self) -> None:
-        """The attempt under way is given up."""
+        """Give up the current attempt, if there is one, and undo its changes."""
         if self._dirty:
             self._undo()
 
     def close(self) -> None:
-        """The job is over: close the user's functions, and leave nothing on the local disk."""
+        """Close the user's functions and delete the slot's files on the local disk. Called when the job is over."""
         self._drop_full()
         runner = self._runner
         try:
@@ -153,7 +156,7 @@ class Slot:
     # --- getting to a state
 
     def _settle(self, begin: BeginEpoch) -> None:
-        """Keep or undo the epoch that is not known to be accepted, and the checkpoint that is not known to be one."""
+        """Keep or undo the pending epoch, and settle the checkpoint in flight, as `begin.base` says."""
         base = begin.base
         if self._dirty:
             self.abort()
@@ -188,14 +191,14 @@ class Slot:
             self._in_flight = None
 
     def _go_back_to(self, base: Base) -> bool:
-        """Try to get to the last checkpoint by taking back in memory what came after it."""
+        """Undo in memory all epochs since the last durable checkpoint. Return False if that state must be loaded."""
         if self._runner is None or self._durable is None or base.token != self._durable:
             return False
         self._runner.abort_epoch()
         if not all([backend.rewind() for backend in self._runner.backends()]):
             return False
         self._accepted = self._durable
-        self._drop_full()  # of a state that is no part of the job's history any more
+        self._drop_full()  # its state is no longer part of the job's history
         return True
 
     def _drop_full(self) -> None:
@@ -204,7 +207,7 @@ class Slot:
             self._full = None
 
     def _close_backends(self) -> None:
-        """Give back what backends have outside this process's memory."""
+        """Close the native backends: they hold files and memory outside of Python."""
         self._natives.forget()
         for backend in self._native_backends():
             backend.close()
@@ -214,12 +217,12 @@ class Slot:
         return [backend for backend in backends if isinstance(backend, NativeState)]
 
     def _forget_upload(self, token: str) -> None:
-        """Nobody waits for it any more. Its file, if it comes to be one, is garbage."""
+        """Stop reporting the upload of `token`. Any file it writes is garbage."""
         if self._upload is not None and self._upload.token == token:
             self._upload = None
 
     def _undo(self) -> None:
-        """Back to the accepted epoch: what operators keep beside their state, then the state."""
+        """Go back to the accepted epoch: first what operators keep outside of state, then the state."""
         self._dirty = False
         if self._runner is None:
             return
@@ -254,12 +257,12 @@ class Slot:
         if begin.checkpointing and (begin.restore is not None or self._rewrites):
             self._natives.begin_with(runner.backends())
         self._accepted = self._durable = base.token
-        # What was just loaded lives long: keep the collector from looking at it again and again.
+        # The loaded state lives long: exempt it from garbage collection.
         gc.collect()
         gc.freeze()
 
     def _loaded(self, begin: BeginEpoch, repair: RestoreRepair) -> StageRunner | None:
-        """A runner with the state of the last checkpoint; None: a file of it was damaged, and `repair` knows."""
+        """Return a runner with the state of the last checkpoint, or None if `repair` has noted a damaged file."""
         identity = RunnerIdentity(self._job_id, self._address.partition, begin.attempt.incarnation)
         runner = self._runner = StageRunner(self.plan, self._address.stage, identity, self._forward)
         try:
@@ -314,7 +317,7 @@ class Slot:
     # --- snapshots
 
     def _start_upload(self, begin: BeginEpoch) -> Upload:
-        """Encode what the checkpoint needs of this partition, now, and write it beside the next epochs."""
+        """Encode this partition's part of the checkpoint now; write it in the background, during the next epochs."""
         started = time.perf_counter()
         attempt, whole = begin.attempt, begin.restore is not None or self._rewrites
         if whole and self._natives.begins_a_chain:
@@ -350,12 +353,12 @@ class Slot:
         return [section for backend in backends for section in backend.delta_sections()]
 
     def _full_is_due(self, begin: BeginEpoch) -> bool:
-        """Whether to begin a full snapshot. The state must be that of a checkpoint: then deltas can go on from it."""
+        """Return True if a full snapshot must begin. The state must be a checkpoint's, so that deltas fit on it."""
         base = begin.base
         if not begin.checkpointing or self._full is not None or base.token not in (self._durable, self._in_flight):
             return False
         if self._rewrites:
-            return False  # the next checkpoint has a full one
+            return False  # the next checkpoint writes a whole snapshot anyway
         if base.in_flight is None or any(ref.name == self._handed_out for ref in begin.snapshots):
             self._handed_out = None
         return self._handed_out is None and full_snapshot_is_due(begin.snapshots)
@@ -390,8 +393,8 @@ class Slot:
 
     def _new_snapshot(self, attempt: Attempt, epoch: int, kind: SnapshotKind) -> Location:
         assert self._layout is not None
-        # Another slot may make a native snapshot in the same attempt, if this one is taken for dead: it will be of
-        # other files, under names that this one may still write to.
+        # If this slot is taken for dead, another slot may make a native snapshot in the same attempt, of other files.
+        # Without the slot's incarnation both would write to the same names.
         unique = f"{attempt.id}-{self._address.incarnation}" if kind == "native" else attempt.id
         return self._layout.new_snapshot(self._address.stage, self._address.partition, epoch, unique, kind)
 

@@ -1,4 +1,4 @@
-"""Starts a slot process on this host, for the relay that needs it."""
+"""Starts a slot process on this host. Called by the relay of its partition."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from headwater.runtime.slot.protocol import ConnectionLostError, SlotAddress
 
 @dataclass(frozen=True)
 class SlotLaunch:
-    """All that is needed to start any slot of a job. Made by the driver, travels with the epochs."""
+    """What a relay needs to start any slot of a job. The driver makes it and sends it with each epoch."""
 
     job_id: str
     run_id: str
-    """Names the slots of this very run: a job that resumes must not meet the slots of its former self."""
+    """Names the slots of this run. A job that resumes must not meet slots of an earlier run."""
     secret: bytes
     plan: bytes
     parallelisms: tuple[int, ...]
@@ -62,7 +62,7 @@ def launch_slot(launch: SlotLaunch, stage: int, partition: int, host: str) -> Sl
     )
     answer = None
     try:
-        for _ in range(2):  # a fork server that was just killed still takes a connection, and with it into its grave
+        for _ in range(2):  # a dying fork server may accept and drop one connection: retry once
             answer = answer_to(SlotRequest(config, os.getcwd(), list(sys.path)))
             if answer is not None:
                 break
@@ -76,7 +76,7 @@ def launch_slot(launch: SlotLaunch, stage: int, partition: int, host: str) -> Sl
 
 
 def slots_on_this_host(run_id: str) -> list[SlotAddress]:
-    """The slots of a run that were ever started on this host, as far as their sockets' names tell: some may be gone."""
+    """Return the slots of a run that were started on this host, by the names of their sockets. Some may be gone."""
     directory = socket_directory(run_id)
     found = []
     for name in sorted(os.listdir(directory)):
@@ -87,7 +87,7 @@ def slots_on_this_host(run_id: str) -> list[SlotAddress]:
 
 
 def find_jvm() -> int:
-    """The pid of the JVM above this Python worker: the executor, or with a local master the driver's own."""
+    """Return the pid of the JVM above this Python worker: the executor's, or with a local master the driver's."""
     pid = os.getpid()
     while pid > 1:
         try:
@@ -101,5 +101,5 @@ def find_jvm() -> int:
 
 
 def local_host() -> str:
-    """The name under which other executors reach this host."""
+    """Return the name under which other executors reach this host."""
     return os.environ.get("SPARK_LOCAL_HOSTNAME") or socket.gethostbyname(socket.gethostname())

@@ -12,12 +12,12 @@ from headwater.runtime.background import Background
 from headwater.runtime.slot.protocol import SnapshotPart
 
 GRACE_SECONDS = 0.1
-"""A slot waits this long for its part before it acknowledges without it: to a local disk it never takes longer, and
-output that need not wait for another epoch is seen earlier."""
+"""A slot waits this long for its part before it acknowledges without it. Writing to a local disk takes less, so the
+checkpoint's output becomes visible without waiting for another epoch."""
 
 
 class Upload:
-    """One part on its way. What it writes was encoded before: later epochs do not show in it."""
+    """Writes one part in the background. The part is already encoded, so it contains nothing of later epochs."""
 
     def __init__(
         self,
@@ -50,7 +50,7 @@ class Upload:
         return SnapshotPart(self.token, ref, error, self._whole, self._sync_ms, async_ms)
 
     def result(self, timeout: float | None) -> SnapshotPart | None:
-        """The part, or None if it is still on its way after `timeout` seconds (None: wait for it)."""
+        """Return the part, or None if it is not written after `timeout` seconds. `timeout` None waits for ever."""
         try:
             return self._part.result(timeout)
         except FutureTimeoutError:
