@@ -1,9 +1,9 @@
-"""Which splits of a source are done for ever, kept so that a manifest does not grow with the age of the job.
+"""Which splits of a source are finished, stored so that a manifest does not grow with the age of the job.
 
-A directory watched for a year has a million finished files; a manifest per second cannot list them all. So ids first
-gather in the manifest itself (`recent`). When they are many, they move into a segment file that manifests only name.
-Segments are merged when one is not much larger than its successor, so there are about log(n) of them and every id is
-rewritten about log(n) times.
+A directory watched for a year has a million finished files; a manifest per second cannot list them all. So new ids
+first go into the manifest itself (`recent`). When they are many, they move into a segment file, and manifests only name
+that file. A segment less than twice as large as the one after it is merged with it: for n ids there are about log(n)
+segments, and each id is rewritten about log(n) times.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from headwater.checkpoint.storage.base import stored
 from headwater.common.errors import CheckpointError
 
 RECENT_LIMIT: Final = 256
-"""So many ids may be in the manifest itself."""
+"""The most ids that the manifest itself contains."""
 
 _MAGIC: Final = b"HWSPLIT\x01"
 _HEAD: Final = struct.Struct("<8sQQ")  # magic, raw length, xxh64 of what follows
@@ -47,7 +47,7 @@ class FinishedSplitsRecord(msgspec.Struct, frozen=True, omit_defaults=True):
 class FinishedSplits:
     """The finished splits of one source, in the driver. Not thread-safe; owned by the coordinator.
 
-    Ids added in an epoch count from the moment in which a manifest with the `record()` of that epoch is durable.
+    Ids added in an epoch count once a manifest with that epoch's `record()` is durable.
     """
 
     def __init__(self, layout: CheckpointLayout, source_uid: str, *, durable: bool = True) -> None:
@@ -62,7 +62,7 @@ class FinishedSplits:
     def restore(
         cls, layout: CheckpointLayout, source_uid: str, record: FinishedSplitsRecord, *, durable: bool = True
     ) -> FinishedSplits:
-        """Read what `record` names. Raises CheckpointError if a segment is not what it should be."""
+        """Read the ids that `record` names. Raises CheckpointError if a segment is missing or damaged."""
         splits = cls(layout, source_uid, durable=durable)
         splits._record = record
         splits._ids.update(record.recent)
@@ -84,10 +84,10 @@ class FinishedSplits:
         return self._frozen
 
     def add(self, split_ids: Iterable[str], epoch: int, attempt_id: str) -> FinishedSplitsRecord:
-        """Add ids that ended in `epoch` and return the record for its manifest; may write a segment file.
+        """Add splits that finished in `epoch` and return the record for its manifest. May write a segment file.
 
-        Call it when the epoch is sure to be written: there is no way to take ids back. If it raises (the disk is
-        full), nothing was added and it may be called again.
+        Call it only when the epoch is accepted: ids cannot be removed. If it raises (the disk is full, say), nothing
+        was added and the caller may try again.
         """
         new = [split_id for split_id in dict.fromkeys(split_ids) if split_id not in self._ids]
         if not new:

@@ -4,8 +4,8 @@ A manifest names exactly the files and committables that count. What it does not
 
 The file is one sealed msgpack map (sealed.py), magic "HWMANIF\\0".
 
-Everything that only its owner understands (split payloads, positions, committables, operator state of source chains) is
-opaque bytes here, so that a manifest can be read and checked without the job's classes.
+Split payloads, positions, committables and the operator state of source chains are opaque bytes here: a manifest can be
+read and checked without the job's classes.
 """
 
 from __future__ import annotations
@@ -26,30 +26,30 @@ _MAGIC: Final = b"HWMANIF\0"
 
 
 class PartitionRecord(msgspec.Struct, omit_defaults=True):
-    """What one partition of one stage needs to go on: its snapshot chain and its event time."""
+    """What one partition of one stage needs to resume: its snapshot chain and its event time."""
 
     stage: int
     partition: int
     snapshots: list[SnapshotRef] = []
-    """The chain, oldest first: a full or native snapshot (or nothing) and the deltas on it."""
+    """The chain, oldest first: at most one full or native snapshot, then the deltas since."""
     watermarks: dict[str, int] = {}
-    """{"head:<uid>" or "out:<uid>": where event time stands at that operator's input or output}"""
+    """{"head:<uid>" or "out:<uid>": the watermark at that operator's input or output}"""
     idle: bool = False
     next_processing_timer_ms: int | None = None
 
 
 class SplitRecord(msgspec.Struct, omit_defaults=True):
-    """Where one unfinished split of a source stands. All bytes are pickles of their owner's."""
+    """How far one unfinished split of a source is read. The bytes are opaque pickles."""
 
     payload: bytes
     position: bytes | None = None
     """None: not read yet."""
     operator_state: bytes = b""
-    """State of the operators chained to the source for this split: watermark generators, mostly."""
+    """State of the operators that are chained to the source, for this split: mostly watermark generators."""
     watermark: int = MIN_WATERMARK
     idle: bool = False
     finished: bool = False
-    """Its last record was read in this very epoch. From the next manifest on it is only in `finished_splits`."""
+    """Its last record was read in this epoch. Later manifests list the split in `finished_splits` only."""
     details: dict[str, int] = {}
 
 
@@ -57,14 +57,14 @@ class SourceRecord(msgspec.Struct, omit_defaults=True):
     """All splits of one source."""
 
     splits: dict[str, SplitRecord] = {}
-    """{split id: where it stands}, unfinished ones only (and those that ended in this epoch)."""
+    """{split id: how far it is read}: unfinished splits, and those that finished in this epoch."""
     finished_splits: FinishedSplitsRecord = FinishedSplitsRecord()
     finished_watermark: int = MIN_WATERMARK
     """The largest final watermark of the finished splits."""
     exhausted: bool = False
     """The source is bounded and all its splits are finished."""
     details: dict[str, int] = {}
-    """{"out:<uid>": event time of the source as a whole, where it has no splits to speak for it}"""
+    """{"out:<uid>": watermark of the whole source}, used where no unfinished split has a watermark."""
 
 
 class BaseRecord(msgspec.Struct, frozen=True):
@@ -88,16 +88,16 @@ class WriterRecord(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Manifest(msgspec.Struct, omit_defaults=True):
-    """Epoch `epoch` of a job is complete. Written once, read by whoever goes on from it."""
+    """Epoch `epoch` of a job is complete. The driver writes it once; whoever resumes from it reads it."""
 
     job_id: str
     job_name: str
     epoch: int
     incarnation: int
-    """Which start of the job wrote it: 1 for the first driver process, one more for each restart on the directory."""
+    """Which start of the job wrote it: 1 for the first driver process, 2 for the next on the same directory, …"""
     created_ms: int
     now_ms: int
-    """The epoch's processing time: the next epoch's must not be smaller."""
+    """The epoch's processing time. The next epoch's must not be smaller."""
     plan_fingerprint: str
     max_parallelism: int
     operators: dict[str, str] = {}
@@ -111,17 +111,17 @@ class Manifest(msgspec.Struct, omit_defaults=True):
     finished: bool = False
     """The job's input has ended and this is its last epoch."""
     spark: dict[str, Any] = {}
-    """What Structured Streaming needs to be matched with: `batch_id`, mostly. Plain values."""
+    """Plain values that tie the epoch to Structured Streaming: `batch_id`, the micro-batch of this epoch."""
     writer: WriterRecord | None = None
-    """Set by the store. None: written without a claim, by a tool or an earlier version."""
+    """Set by the store. None: a tool or an earlier version wrote the manifest, without a claim."""
 
     @property
     def claim(self) -> int:
-        """The number of the claim under which it was written; 0 without one."""
+        """The number of its writer's claim; 0 without one."""
         return self.writer.claim if self.writer is not None else 0
 
     def partition(self, stage: int, partition: int) -> PartitionRecord | None:
-        """The record of one partition; None if it had nothing to persist yet."""
+        """Return the record of one partition; None if the partition has persisted nothing yet."""
         for record in self.partitions:
             if record.stage == stage and record.partition == partition:
                 return record

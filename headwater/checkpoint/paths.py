@@ -5,7 +5,7 @@
     <root>/LOCK                                          who runs the job (directory_lock.py)
     <root>/manifests/epoch-000000000012.manifest         epoch 12 is complete (store.py)
     <root>/snapshots/s1-p0-e000000000012-<attempt>.delta what partition 0 of stage 1 changed in epoch 12
-    <root>/snapshots/s1-p0-e000000000012-<attempt>.0-000017.sst   a file of RocksDB (native_snapshot.py)
+    <root>/snapshots/s1-p0-e000000000012-<attempt>.0-000017.sst   a file of RocksDB (snapshot/native.py)
     <root>/splits/<source>-e000000000012-<attempt>.ids   finished splits of a source (finished_splits.py)
     <root>/claims/000000000002.claim, .base              who runs the job since when, from where (claims.py)
     <root>/unfinished/<random>.savepoint                 where a savepoint is being written (unfinished_savepoints.py)
@@ -14,7 +14,7 @@
     <root>/JOB                                           the job's id (job_identity.py)
     <root>/spark/                                        Spark's own offsets, for DataFrame sources
 
-On a local disk a file is written under its name plus `.tmp` and renamed: a name without it is a whole file.
+On a local disk a file is written under its name plus `.tmp` and then renamed: a file without `.tmp` is whole.
 """
 
 from __future__ import annotations
@@ -40,15 +40,15 @@ NEWEST: Final = "NEWEST"
 
 _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_.\-]*[A-Za-z0-9_\-])?")
 _MAX_NAME = 100
-_MAX_FILE_NAME = 200  # a name, and what the layout adds to it
+_MAX_FILE_NAME = 200  # a validated name, and what the layout adds to it
 _MANIFEST_NAME = re.compile(r"epoch-(\d{12})\.manifest")
 _EPOCH_IN_FILE_NAME = re.compile(r"-e(\d{12})-")
 
 
 def validate_name(name: str, what: str, max_length: int = _MAX_NAME) -> str:
-    """Return `name` if it can safely be a part of a file name; otherwise raise.
+    """Return `name` if it can safely be part of a file name; otherwise raise CheckpointError.
 
-    Names come from users (uids, attempt ids): nothing that could leave the directory or hide a file gets through.
+    Names come from users (uids, attempt ids): none may leave the directory or hide a file.
     """
     if not isinstance(name, str) or len(name) > max_length or not _NAME.fullmatch(name) or ".." in name:
         raise CheckpointError(
@@ -65,10 +65,10 @@ def epoch_of_file_name(name: str) -> int | None:
 
 
 class CheckpointLayout:
-    """All places in one job's checkpoint directory, and the storage that holds it.
+    """The paths of all files in one job's checkpoint directory, and the storage that holds it.
 
-    Makes names only; `create` is the one method that touches the store. A place is a Path where the directory is a
-    local one, else a StoredFile. Picklable: slots on other machines get it with the job.
+    Only `create` touches the storage. A location is a Path in a local directory, otherwise a StoredFile. Picklable:
+    slots on other machines get the layout with the job.
     """
 
     def __init__(self, root: str | Path | StorageSpec | CheckpointStorage) -> None:
@@ -86,7 +86,7 @@ class CheckpointLayout:
         return isinstance(self.storage, LocalStorage)
 
     def create(self) -> None:
-        """Make the directories. Does nothing where they exist."""
+        """Make the directories that do not exist yet."""
         try:
             self.storage.create((MANIFESTS, SNAPSHOTS, SPLITS, CLAIMS))
         except OSError as error:
@@ -136,7 +136,7 @@ class CheckpointLayout:
         return epoch_of_manifest_name(path.name)
 
     def new_snapshot(self, stage: int, partition: int, epoch: int, attempt_id: str, kind: SnapshotKind) -> Location:
-        """Where one partition writes its snapshot. `attempt_id` must be unique per attempt of an epoch."""
+        """Return where one partition writes its snapshot. `attempt_id` must be unique per attempt of an epoch."""
         if kind not in get_args(SnapshotKind):
             raise CheckpointError(f"snapshot kind {kind!r} is unknown; expected 'delta', 'full' or 'native'")
         attempt = validate_name(attempt_id, "attempt id")
@@ -144,7 +144,7 @@ class CheckpointLayout:
         return self.storage.locate(f"{SNAPSHOTS}/{name}")
 
     def snapshot(self, name: str) -> Location:
-        """The file that a `SnapshotRef.name` of a manifest means."""
+        """Return the location of the file that a manifest names with `SnapshotRef.name`."""
         return self.storage.locate(f"{SNAPSHOTS}/{validate_name(name, 'snapshot name', _MAX_FILE_NAME)}")
 
     def new_split_segment(self, source_hash: str, epoch: int, attempt_id: str) -> Location:

@@ -184,7 +184,7 @@ def _compacted(folder: Path) -> int:
 
 
 def _last_entry(offsets: Path, index: int) -> int | None:
-    """The last entry of source `index` that the offsets know of; None if the source does not number them that way."""
+    """Return the last log entry of source `index` that `offsets` names; None if the source has no `logOffset`."""
     lines = offsets.read_text(encoding="utf-8").splitlines()[2:]  # after the version and the batch's metadata
     try:
         offset = json.loads(lines[index])

@@ -1,4 +1,4 @@
-"""Manifests in a checkpoint storage: written once each, read strictly, and the garbage that older ones leave.
+"""Manifests in a checkpoint storage: each is written once and read strictly; files that none needs are deleted.
 
 This is the edge: it does I/O and no thinking. What to do with what it reads is decided in protocol.py; who may write,
 and whose manifests count, in claims.py.
@@ -44,14 +44,14 @@ _COMMITTED_MAGIC = b"HWCOMMI\0"
 _COMMITTED_VERSION = 1
 
 _VOID_MANIFESTS = 3
-"""How often a manifest of a fenced driver may be in the way of one write."""
+"""How often one write replaces a fenced driver's manifest before it gives up."""
 
 
 class ManifestStore:
     """The manifests of one checkpoint directory.
 
-    A driver calls `take_over` before anything else that writes. Tools, which only read, do not. Not thread-safe, but
-    may be handed from one thread to another.
+    A driver calls `take_over` before its first write. Tools only read and do not call it. Not thread-safe, but one
+    thread may hand the store to another.
     """
 
     def __init__(self, layout: CheckpointLayout, *, durable: bool = True) -> None:
@@ -60,10 +60,10 @@ class ManifestStore:
         self._durable = durable
         self._needed: dict[int, frozenset[str]] = {}  # {epoch: names of files its manifest needs}
         self._damaged: set[int] = set()
-        """Epochs whose manifests cannot be read, and whoever reads the log knows."""
+        """Epochs whose manifest is damaged, and was reported in the log."""
         self._claim: DriverClaim | None = None
         self._lineage: Lineage | None = None
-        """Set with the claim. Without one it is read each time: the directory may be another driver's."""
+        """Set together with the claim. None: read it each time, because another driver may use the directory."""
         self._last: Manifest | None = None
         self._in_doubt = False
         """The last write raised, and nobody knows what it left."""
@@ -71,7 +71,7 @@ class ManifestStore:
         """What earlier drivers left, as it was when this one took over."""
 
     def take_over(self, job_name: str) -> Manifest | None:
-        """Become the one driver of the directory, and return the manifest to go on from (None: start afresh).
+        """Become the only driver of the directory. Return the manifest to resume from, or None if there is none.
 
         Fences every driver before: none of them can complete a checkpoint any more. Call it when the job is sure to run
         here, and decide with what it returns: a driver that was still running may have written one more manifest since
@@ -123,16 +123,16 @@ class ManifestStore:
             self._claim.check()
 
     def write(self, manifest: Manifest) -> Location:
-        """Make `manifest` the durable truth about its epoch.
+        """Write `manifest` durably: its epoch is then complete.
 
-        Raises FencedError if another driver has taken over, or the epoch has its manifest already: whatever this driver
-        did in that epoch must not become visible. If it raises another CheckpointError the manifest does not count, and
-        never will, as long as this driver goes on: its changes and output belong to the next one.
+        Raises FencedError if another driver has taken over, or the epoch already has a manifest: this driver's output
+        of the epoch must not become visible. After any other CheckpointError the manifest does not count, and never
+        will while this driver goes on: the next checkpoint must contain its changes and its output.
         """
         location = self.layout.manifest(manifest.epoch)
         if self._claim is not None:
             if self._in_doubt:
-                # If that manifest is there after all, it must not count: what this driver did since contradicts it.
+                # The failed write may have left its manifest. It must not count: this driver has gone on without it.
                 self._go_on_from(self._claim.renew(), self._last)
             else:
                 self._claim.check()
@@ -169,10 +169,10 @@ class ManifestStore:
         )
 
     def note_committed(self, epoch: int) -> None:
-        """Remember that the output of `epoch` is visible, so that a resumed job need not commit it again.
+        """Note that the output of `epoch` is visible, so that a resumed job does not commit it again.
 
-        Not durable, and need not be: where the note is lost the epoch is committed twice, which committers allow. It
-        spares sinks without memory (print, collect) from repeating themselves after an orderly stop.
+        The note need not be durable: if it is lost, the epoch is committed twice, which committers allow. It keeps
+        sinks that cannot recognise a repetition (print, collect) from repeating output after an orderly stop.
         """
         if self._claim is not None and (self._last is None or epoch > self._last.epoch):
             return  # of a savepoint: the next start may be from another, and give its number to another epoch
@@ -241,14 +241,14 @@ class ManifestStore:
         except StorageError:
             raise
         except CheckpointError:
-            return True  # damaged: whoever loads it will see
+            return True  # damaged: `load` will raise
         if not lineage.counts(manifest):
             return False
         self._needed[epoch] = _files_of(manifest)
         return True
 
     def latest(self) -> Manifest | None:
-        """The manifest of the highest epoch; None in a fresh directory.
+        """Return the manifest of the highest epoch that counts; None in a fresh directory.
 
         If that one is damaged this raises: older ones are never tried, because the output of the newest epoch may be
         visible already. The error names the one that a person may choose to start from. The same if it is missing, and
@@ -342,7 +342,7 @@ class ManifestStore:
         )
 
     def load(self, epoch: int) -> Manifest:
-        """The manifest of `epoch`; CheckpointError if it is missing or not exactly what was written."""
+        """Return the manifest of `epoch`. Raises CheckpointError if it is missing or damaged."""
         try:
             return self._read(epoch)
         except FileNotFoundError:
@@ -361,13 +361,13 @@ class ManifestStore:
         return decode_manifest(content, str(location), epoch)
 
     def collect_garbage(self, keep: int, protected: Iterable[str] = ()) -> int:
-        """Keep the newest `keep` manifests and the files they need; return how many files were deleted.
+        """Delete all but the newest `keep` manifests and the files that these need. Return how many files went.
 
-        Manifests go first: after a crash in between, files are left that no manifest names, and the next call finds
-        them. Only files of epochs before the oldest kept one go: an attempt under way, or a full snapshot that a child
-        still writes, is of a later epoch. `protected` are names to keep regardless. What the store refuses to delete
-        is logged and tried again by the next call. A damaged manifest keeps all files that it may need, and goes when
-        a whole one would have gone (docs/decisions/0009-damaged-manifests.md).
+        Manifests are deleted first: after a crash in between, the next call finds the files that no manifest names. A
+        file goes only if its epoch is before the oldest kept one: current attempts and full snapshots in progress
+        write files of later epochs. Files named in `protected` stay. If the storage refuses a deletion, that is logged
+        and the next call tries again. A damaged manifest keeps all files that it may need, and is deleted when its
+        turn comes (docs/decisions/0009-damaged-manifests.md).
         """
         if keep < 1:
             raise CheckpointError(f"execution.checkpointing.num-retained is {keep}; expected at least 1")
@@ -411,7 +411,7 @@ class ManifestStore:
         return [name for name in names if name.endswith(TEMPORARY_SUFFIX)]
 
     def delete_checkpoints(self) -> None:
-        """Delete all checkpoints of a job that does not want them any more. Raises FencedError if it is another's.
+        """Delete all checkpoints of a job that no longer wants them. Raises FencedError if another driver took over.
 
         First what is known to be visible: the next run counts its epochs from the beginning. Then manifests, without
         which nothing counts, the newest one last: whoever starts in between goes on from that.
@@ -425,7 +425,7 @@ class ManifestStore:
         self._delete(files)
 
     def _unneeded(self, kept: list[int], protected: set[str], before_epoch: int | None) -> list[str]:
-        """Files of epochs before `before_epoch` (None: of all) that no manifest of the epochs `kept` needs."""
+        """Return the files of epochs before `before_epoch` (None: of all epochs) that no manifest in `kept` needs."""
         needed, spared = set(protected), -1
         for epoch in kept:
             files = self._files_needed_by(epoch)
@@ -437,14 +437,17 @@ class ManifestStore:
         for directory in (SNAPSHOTS, SPLITS):
             for name in self._storage.list(directory):
                 epoch_of_file = epoch_of_file_name(name)
-                if name in needed or epoch_of_file is None:  # a foreign file is not ours to delete
+                if name in needed or epoch_of_file is None:  # never delete a foreign file
                     continue
                 if epoch_of_file > spared and (before_epoch is None or epoch_of_file < before_epoch):
                     unneeded.append(f"{directory}/{name}")
         return unneeded
 
     def _files_needed_by(self, epoch: int) -> frozenset[str] | None:
-        """None: its manifest is damaged. Then it may need any file of its epoch or of one before, and no other."""
+        """Return the files that the manifest of `epoch` needs.
+
+        None: the manifest is damaged. It may need any file of its own or an earlier epoch, but of no later one.
+        """
         if epoch not in self._needed:
             try:
                 self._needed[epoch] = _files_of(self.load(epoch))
@@ -461,7 +464,7 @@ class ManifestStore:
         return self._needed[epoch]
 
     def _delete(self, names: list[str]) -> int:
-        # The names were found before this check, so none of them is a file of a driver that takes over after it.
+        # `names` was listed before this check, so it contains no file of a driver that takes over after the check.
         if self._claim is not None and names:
             self._claim.check()
         deleted = 0

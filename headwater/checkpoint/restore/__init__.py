@@ -1,1 +1,1 @@
-"""From the snapshots of a checkpoint to the state of a partition: rescaling and repair."""
+"""Restores the state of a partition from the snapshots of a checkpoint: rescaling and repair."""

@@ -1,6 +1,6 @@
-"""What a restore does when files turn out to be damaged: reads the same state from others, or says what is still whole.
+"""What a restore does about damaged files: it reads the same state from other files, or says what is still whole.
 
-`repair` decides; this is the edge, which reads what manifests a directory retains.
+`repair` decides which files to read instead; this module does the I/O.
 """
 
 from __future__ import annotations
@@ -23,9 +23,10 @@ log = logging.getLogger(__name__)
 
 
 class RestoreRepair:
-    """Of one restore of one partition. Tell it what was damaged, and load again, from the beginning, what it says.
+    """The repair of one restore of one partition.
 
-    Each damaged file is met once, so loading again comes to an end.
+    Load the snapshots that `chain` or `restore` returns. If a file is damaged, discard what was loaded, call `found`,
+    and start over. This ends, because no file is found damaged twice.
     """
 
     def __init__(self) -> None:
@@ -34,20 +35,20 @@ class RestoreRepair:
 
     @property
     def made(self) -> bool:
-        """Some chain was not what is loaded: the chain that the job goes on with has a damaged file."""
+        """True if a chain was replaced: the chain of the job's last checkpoint has a damaged file."""
         return bool(self._others)
 
     def found(self, error: DamagedSnapshotError) -> None:
-        """A file cannot be used. What was loaded before must be given up."""
+        """Note a damaged file. The caller must discard what it loaded and start over."""
         if error.name in self._damaged:
             raise error
         self._damaged[error.name] = error
 
     def chain(self, layout: CheckpointLayout, place: Place, wanted: Sequence[SnapshotRef]) -> tuple[SnapshotRef, ...]:
-        """What to load for `wanted`, the chain of partition `place` in `layout`.
+        """Return the chain to load instead of `wanted`, the chain of partition `place` in `layout`.
 
-        That is `wanted` itself as long as none of its files is known to be damaged. Raises CheckpointError, with what
-        a person can do, if no retained files have its state.
+        That is `wanted` itself while none of its files is known to be damaged. Raises CheckpointError, which says what
+        a person can do, if no other retained files have the same state.
         """
         needed = {name for ref in wanted for name in (ref.name, *(file.name for file in ref.files))}
         damaged = [error for name, error in self._damaged.items() if name in needed]
@@ -56,14 +57,14 @@ class RestoreRepair:
         manifests = retained_manifests(layout)
         other = another_chain(wanted, place, self._damaged.keys(), manifests)
         if other is None:
-            last = list(self._damaged.values())[-1]  # maybe in a chain that was to stand in for `wanted`
+            last = list(self._damaged.values())[-1]  # maybe a file of a chain that replaced `wanted`
             also = f" It was to stand in for another file: {damaged[0]}." if last not in damaged else ""
             raise CheckpointError(f"{last}.{also} {_what_is_whole(layout, manifests)}") from last
         self._others[place] = other
         return other
 
     def restore(self, restore: PartitionRestore) -> PartitionRestore:
-        """The same for a partition that begins with what partitions of another job, or shape, had."""
+        """Like `chain`, for a partition that restores the state of partitions of another job or shape."""
         if not self._damaged:
             return restore
         parts = [
@@ -76,7 +77,7 @@ class RestoreRepair:
         return dataclasses.replace(restore, parts=tuple(parts))
 
     def report(self) -> None:
-        """Say what was done instead, once it has worked."""
+        """Log every replaced chain. Call it after the restore has succeeded."""
         for (stage, partition), others in self._others.items():
             log.warning(
                 "repaired: stage %d partition %d has the state of its checkpoint, read from %s, because: %s",
@@ -88,7 +89,7 @@ class RestoreRepair:
 
 
 def retained_manifests(layout: CheckpointLayout) -> list[Manifest]:
-    """The manifests that count and can be read, oldest first. Called while another error is handled: never raises."""
+    """Return the readable manifests that count, oldest first. Never raises: the caller is handling another error."""
     store = ManifestStore(layout)
     manifests: list[Manifest] = []
     try:
@@ -104,7 +105,7 @@ def retained_manifests(layout: CheckpointLayout) -> list[Manifest]:
 
 
 def check_files(layout: CheckpointLayout, manifest: Manifest) -> None:
-    """Read every file that `manifest` names. Raises CheckpointError if one is not exactly what was written."""
+    """Read every file that `manifest` names. Raises CheckpointError if one is missing or damaged."""
     for record in manifest.partitions:
         for ref in record.snapshots:
             for _ in read_sections(layout.snapshot(ref.name), ref):

@@ -1,4 +1,4 @@
-"""Reads what `rescale` decided: the sections that one new partition loads, in the order in which it loads them."""
+"""Reads the sections that one new partition loads, in order, as `rescale` decided."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from headwater.state.snapshot.redistribution import deal_list_state
 from headwater.state.snapshot.section import BROADCAST, OPERATOR, Section
 
 TakeKeyGroups = Callable[[StoredDatabase, str, range], bool]
-"""Asked with a database, the operator's present uid, and the key groups of it that the partition is to have: whether
-the caller has restored it as it is, so that its sections are not wanted."""
+"""(database, the operator's uid now, the key groups that the partition takes): returns True if the caller restored this
+database directly, so that its sections are not needed."""
 
 
 def restored_sections(
     restore: PartitionRestore, take: TakeKeyGroups | None = None, scratch: Path | None = None
 ) -> Iterator[Section]:
-    """All sections for the partition's backends, with the operators' present uids.
+    """Yield all sections for the partition's backends, with the operators' uids as they are now.
 
-    Load them as they come, before the first epoch. Raises CheckpointError if a file is not what its manifest says;
-    nothing that was loaded before may then be used. `scratch` as for `snapshot_sections`.
+    Load them in this order, before the first epoch. Raises CheckpointError if a file is missing or damaged; the caller
+    must then discard what it loaded. `scratch` is the same as in `snapshot_sections`.
     """
     renamed = restore.renamed
     to_deal: dict[str, list[list[Section]]] = {}  # {uid in the snapshots: chains of the old partitions}
@@ -44,14 +44,14 @@ def _taking(part: RestorePart, renamed: Mapping[str, str], take: TakeKeyGroups |
     def taken(database: StoredDatabase) -> bool:
         groups = part.keyed.get(database.uid)
         if groups is None:
-            return True  # of an operator that is not here: nobody wants its sections
+            return True  # the operator is not in this partition: skip its sections
         return take is not None and take(database, renamed.get(database.uid, database.uid), groups)
 
     return taken
 
 
 def _sections_of(part: RestorePart, take: TakeDatabase, scratch: Path | None) -> Iterator[Section]:
-    """What the partition takes of one old partition's chain."""
+    """Yield the sections that the new partition takes from one old partition's chain."""
     ranges = part.keyed.values()
     hull = range(min(groups.start for groups in ranges), max(groups.stop for groups in ranges)) if ranges else range(0)
     unkeyed = bool(part.broadcast or part.lists or part.dealt)

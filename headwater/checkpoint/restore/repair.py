@@ -1,15 +1,15 @@
-"""Another chain of snapshots with the same state as one in which files are damaged. Pure.
+"""Finds another chain of snapshots with the same state as a chain with damaged files. Pure.
 
-The manifests that count are one line of history, so an epoch names one state of a partition. What a chain in a manifest
-says about these states: ::
+The manifests that count are one line of history, so an epoch number identifies one state of a partition. What the
+chains in two manifests say about these states: ::
 
     manifest 14:  full 9,  delta 11,  delta 14       "full 9" is the state of checkpoint 9, and of 10: nothing changed
                                                      "delta 11" leads from these to that of 11, 12 and 13
     manifest 10:  full 2,  delta 5,   delta 9        "delta 9" leads to the state of 9, and of 10
 
-So if "full 9" is damaged, "full 2, delta 5, delta 9" gets to a state that "delta 11" goes on from: what comes out is
-the same epoch, not an older one. A chain never speaks of epochs before its first snapshot or after its manifest; so
-where a partition began anew with other key groups (a rescaled job), nothing connects what was before with the rest.
+So if "full 9" is damaged, "full 2, delta 5, delta 9" leads to a state that "delta 11" can follow: the result is the
+state of the same epoch, not of an older one. A chain says nothing about epochs before its first snapshot or after its
+manifest. So if a partition started anew with other key groups (a rescaled job), no chain crosses that point.
 """
 
 from __future__ import annotations
@@ -27,10 +27,11 @@ Place = tuple[int, int]
 def another_chain(
     wanted: Sequence[SnapshotRef], place: Place, damaged: Set[str], manifests: Iterable[Manifest]
 ) -> tuple[SnapshotRef, ...] | None:
-    """A chain without files in `damaged` whose state is that of `wanted`, a chain of partition `place`; else None.
+    """Return a chain with the same state as `wanted`, a chain of partition `place`, but without `damaged` files.
 
-    `manifests` are those that count in the directory of `wanted`, the one with `wanted` among them: without it nothing
-    is known about the history that `wanted` belongs to. Of several chains, the one with the fewest bytes to read.
+    Of several such chains, return the one with the fewest bytes; None if there is none. `manifests` are the manifests
+    that count in the directory of `wanted`. The manifest with `wanted` must be among them: it tells which history
+    `wanted` belongs to.
     """
     chains = [(manifest, _chain(manifest, place)) for manifest in manifests]
     homes = [manifest for manifest, chain in chains if chain == tuple(wanted)]
@@ -55,25 +56,25 @@ def another_chain(
 
 @dataclass
 class _Step:
-    """What one snapshot does, as far as all chains with it tell."""
+    """What one snapshot does, according to all chains that contain it."""
 
     ref: SnapshotRef
     before: int | None
-    """It leads from the state of any epoch from this one to its own; None: from nothing."""
+    """It may follow the state of any epoch from `before` up to its own. None: it needs no state before it."""
     through: int
-    """It leads to the state of all epochs from its own to this one."""
+    """Its result is the state of every epoch from its own up to `through`."""
 
     @property
     def files(self) -> set[str]:
         return {self.ref.name, *(file.name for file in self.ref.files)}
 
     def meets(self, first: int, last: int) -> bool:
-        """Whether it leads to the state of an epoch from `first` to `last`."""
+        """Return True if its result is the state of an epoch from `first` to `last`."""
         return self.ref.epoch <= last and self.through >= first
 
 
 def _steps(history: Iterable[tuple[int, Sequence[SnapshotRef]]]) -> Iterator[_Step]:
-    """The steps of all chains, each once, those to earlier epochs first."""
+    """Yield the steps of all chains, each once, in the order of their epochs."""
     steps: dict[str, _Step] = {}
     for manifest_epoch, chain in history:
         for index, ref in enumerate(chain):

@@ -1,15 +1,15 @@
-"""Who takes which state when a job goes on with another parallelism, or with other operators around its state. Pure.
+"""Decides which new partition takes which old state when parallelism, stages or operators have changed. Pure.
 
-A manifest says what the old partitions persisted. The new plan says which operators there are, in which stage and how
-many partitions. Operators are matched by uid, wherever they are now. For each new partition the result is a list of
-`RestorePart`s, one per old partition it takes something from:
+A manifest says what the old partitions persisted. The new plan says which operators there are, in which stages, with
+how many partitions. Operators are matched by uid, whatever their stage. For each new partition the result is a list of
+`RestorePart`s, one per old partition that it takes something from:
 
 - keyed state and timers: the key groups that both the old and the new partition own;
 - broadcast state: all of it, from one old partition;
-- list state: of all old partitions, to be dealt out (`state.redistribution`); as it is if the parallelism is the same;
-- event time: the old partition's own if the parallelism is the same, else the minimum over the old partitions.
+- list state: dealt out from all old partitions (`state.snapshot.redistribution`); unchanged at the same parallelism;
+- event time: the old partition's at the same parallelism, otherwise the minimum over the old partitions.
 
-For an unchanged shape that is exactly: partition i reads the chain of partition i.
+If nothing has changed, partition i reads the chain of partition i.
 """
 
 from __future__ import annotations
@@ -38,43 +38,43 @@ class OperatorShape:
     stage: int
     parallelism: int
     stateful: bool
-    """Its state is in snapshots. The event time of others is restored as well."""
+    """Its state is in snapshots. Of other operators only the event time is restored."""
 
 
 @dataclass(frozen=True)
 class RestorePart:
-    """What one new partition takes from one old partition. All uids are those in the snapshots."""
+    """What one new partition takes from one old partition. Uids are those in the snapshots."""
 
     directory: str | StorageSpec
     """The checkpoint or savepoint directory that has the snapshots."""
     stage: int
     partition: int
     snapshots: tuple[SnapshotRef, ...]
-    """The old partition's chain, oldest first. All of it is read, in this order."""
+    """The old partition's chain, oldest first. Read all of it, in this order."""
     keyed: Mapping[str, range] = field(default_factory=dict)
-    """{uid: key groups to take, of keyed state and timers}"""
+    """{uid: key groups whose keyed state and timers to take}"""
     broadcast: frozenset[str] = frozenset()
-    """Uids whose broadcast state is taken from here."""
+    """Uids whose broadcast state to take."""
     lists: frozenset[str] = frozenset()
-    """Uids whose list state is taken as it is."""
+    """Uids whose list state to take unchanged."""
     dealt: frozenset[str] = frozenset()
-    """Uids whose list state is one of those to be dealt out."""
+    """Uids whose list state to deal out over the new partitions."""
 
 
 @dataclass(frozen=True)
 class PartitionRestore:
-    """All that one new partition begins with. Plain data, to be sent to its slot."""
+    """The state that one new partition begins with. Plain data, sent to its slot."""
 
     stage: int
     partition: int
     parts: tuple[RestorePart, ...] = ()
-    """In the order of the old partitions, on which dealing depends."""
+    """In the order of the old partitions: dealing out list state depends on it."""
     parallelisms: Mapping[str, int] = field(default_factory=dict)
-    """{uid in the snapshots: how many partitions its list state is dealt out to}"""
+    """{uid in the snapshots: number of partitions to deal its list state out to}"""
     renamed: Mapping[str, str] = field(default_factory=dict)
     """{uid in the snapshots: uid now}, only where they differ."""
     watermarks: Mapping[str, int] = field(default_factory=dict)
-    """{"head:<uid>" or "out:<uid>": event time}, with uids as they are now."""
+    """{"head:<uid>" or "out:<uid>": event time}, with the uids of now."""
     next_processing_timer_ms: int | None = None
 
 
@@ -84,9 +84,9 @@ def plan_restore(
     directory: str | StorageSpec,
     renamed: Mapping[str, str] | None = None,
 ) -> dict[Place, PartitionRestore]:
-    """What each partition of the new plan begins with: {(stage, partition): ...}, for every partition it has.
+    """Return {(stage, partition): the state to begin with} for every partition of the new plan.
 
-    `manifest` has the uids as they are now (see `rename_uids`), `renamed` says {uid in its snapshots: uid now}.
+    `manifest` must have the uids of now (see `rename_uids`); `renamed` is {uid in its snapshots: uid now}.
     """
     old = _OldShape(manifest, renamed or {})
     by_place: dict[Place, list[OperatorShape]] = {}
@@ -102,9 +102,9 @@ def plan_restore(
 
 
 def rename_uids(manifest: Manifest, mapping: Mapping[str, str]) -> Manifest:
-    """The manifest as if its operators, sources and sinks had always had the uids that `mapping` gives them.
+    """Return `manifest` with the uids of operators, sources and sinks renamed by `mapping` ({old: new}).
 
-    Only what the manifest itself says changes: snapshots keep the uids they were written with.
+    The snapshots keep the uids that they were written with.
     """
     if not mapping:
         return manifest
@@ -143,7 +143,7 @@ def rename_uids(manifest: Manifest, mapping: Mapping[str, str]) -> Manifest:
 
 
 class _OldShape:
-    """Where the state of each operator was."""
+    """The shape of the old job: which old partitions had the state of which operator."""
 
     def __init__(self, manifest: Manifest, renamed: Mapping[str, str]) -> None:
         self.max_parallelism = manifest.max_parallelism
@@ -162,11 +162,11 @@ class _OldShape:
                 if side == "out":
                     self._homes.setdefault(uid, []).append(place)
         for uid in self._stateful:
-            # No partition speaks of the operator: its state may be anywhere.
+            # No partition has a watermark of the operator: any partition may have its state.
             self._homes.setdefault(uid, [place for place, record in self.records.items() if record.snapshots])
 
     def homes(self, uid: str) -> list[Place]:
-        """The old partitions that had operator `uid`, in their order."""
+        """Return the old partitions that had operator `uid`, in order."""
         return self._homes.get(uid, [])
 
     def uid_in_snapshots(self, uid: str) -> str:
@@ -176,18 +176,18 @@ class _OldShape:
         return uid in self._stateful
 
     def knows(self, uid: str) -> bool:
-        """Whether the partitions say who of them had the operator."""
+        """Return True if the manifest says which partitions had the operator (they have its watermarks)."""
         homes = self.homes(uid)
         return bool(homes) and f"out:{uid}" in self.records[homes[0]].watermarks
 
     def key_groups(self, uid: str, place: Place) -> range:
-        """The key groups of `uid` that an old partition may have."""
+        """Return the key groups of `uid` that an old partition may have."""
         if not self.knows(uid):
             return range(self.max_parallelism)
         return key_group_range(place[1], self.max_parallelism, len(self.homes(uid)))
 
     def same_partition(self, shape: OperatorShape, partition: int) -> Place | None:
-        """The old partition that the operator's new one continues as it is; None if the parallelism is another."""
+        """Return the old partition that the new one continues; None if the operator's parallelism has changed."""
         homes = self.homes(shape.uid)
         return homes[partition] if self.knows(shape.uid) and len(homes) == shape.parallelism else None
 
@@ -200,8 +200,7 @@ class _OldShape:
             known = [watermark for watermark in stored if watermark is not None]
             if known:
                 watermark = min(known)
-                # A finished job said farewell with the last watermark there is. Who goes on from its state has a new
-                # input, and none of it would be on time.
+                # A finished job ended at MAX_WATERMARK. Reset it, or all new input is late.
                 if self._event_time_is_over and watermark == MAX_WATERMARK:
                     watermark = MIN_WATERMARK
                 found[key] = watermark
@@ -209,7 +208,7 @@ class _OldShape:
 
 
 class _PartBuilder:
-    """One `RestorePart` in the making."""
+    """Collects the fields of one `RestorePart`."""
 
     def __init__(self) -> None:
         self.keyed: dict[str, range] = {}
@@ -258,7 +257,7 @@ def _restore_of(
 
 
 def _take(shape: OperatorShape, partition: int, uid: str, old: _OldShape, builders: dict[Place, _PartBuilder]) -> bool:
-    """Note what this partition of the operator takes from where. True if its list state is to be dealt out."""
+    """Add what this partition of the operator takes to `builders`. Return True if its list state is dealt out."""
     same = old.same_partition(shape, partition)
     mine = key_group_range(partition, old.max_parallelism, shape.parallelism)
     if same is not None:
@@ -275,7 +274,7 @@ def _take(shape: OperatorShape, partition: int, uid: str, old: _OldShape, builde
         if shared:
             builder.keyed[uid] = shared
         builder.dealt.add(uid)
-    # Where it is not known who had the operator, any of them may have its broadcast state, and all have the same.
+    # If the manifest does not say who had the operator, read all: those that have its broadcast state have the same.
     for home in [homes[partition % len(homes)]] if old.knows(shape.uid) else homes:
         builders[home].broadcast.add(uid)
     return True

@@ -1,4 +1,4 @@
-"""Reads what states there are in a savepoint, without the program: kind, form, classes, entries, bytes."""
+"""Lists the states in a savepoint without the program: kind, layout, classes, entries, bytes."""
 
 from __future__ import annotations
 
@@ -66,14 +66,14 @@ def _sections(savepoint: Savepoint, ref: SnapshotRef, stand_ins: StandIns | None
 
 
 class _Gathered:
-    """What is known so far about one state."""
+    """Collects the facts about one state, section by section."""
 
     def __init__(self, first: Section) -> None:
         self._uid, self._section_kind, self._name = first.uid, first.kind, first.name
         self._layout: StateLayout | None = None
         self._schemas: dict[ClassSchema, None] = {}
         self._key_classes: set[tuple[str, str]] = set()
-        self._live: dict[Any, int] = {}  # {key: entries of it}, of the partition under way
+        self._live: dict[Any, int] = {}  # {key: number of its entries}, of the current partition
         self._entries = 0
         self._bytes = 0
         self._problem = ""
@@ -109,7 +109,7 @@ class _Gathered:
         return "" if self._layout is None else self._layout.kind
 
     def next_partition(self) -> None:
-        """What was counted is final."""
+        """Add the current partition's entries to the total, before the next partition's sections come."""
         number = sum(self._live.values())
         # Every partition has the same broadcast state.
         self._entries = max(self._entries, number) if self._section_kind == BROADCAST else self._entries + number
@@ -141,7 +141,7 @@ class _Gathered:
         live = self._live
         if kind == "list":
             keys, bases, added, deleted = entries
-            per_key = self._section_kind == OPERATOR  # a person counts the elements of the one list there
+            per_key = self._section_kind == OPERATOR  # operator state is one list: count its elements
             for key, base, elements in zip(keys, bases, added, strict=True):
                 live[key] = base + len(elements) if per_key else 1
         elif kind == "map" and self._section_kind == BROADCAST:
@@ -166,7 +166,7 @@ def _checked(layout: StateLayout) -> StateLayout:
 
 
 def _count_map(live: dict[Any, int], entries: tuple[Any, ...]) -> None:
-    """The keys of the one map that a broadcast state is."""
+    """Update `live` with the keys of a broadcast state, which is a single map."""
     _, maps, _, changed_keys, _, removed_keys, deleted = entries
     if maps or deleted:
         live.clear()

@@ -1,7 +1,7 @@
-"""A savepoint that a job was started from, and was given to keep (claim mode `CLAIM`).
+"""A savepoint that belongs to the job that was started from it (claim mode `CLAIM`).
 
-It goes when the job has a checkpoint of its own. Whatever interrupts that, what is left is still known to have been one
-(savepoint.py), so the next checkpoint, or the next start of the job with the same settings, finishes it.
+The job deletes it when it has a checkpoint of its own. If the deletion is interrupted, the rest is still recognisable
+as a savepoint (savepoint.py): the next checkpoint, or the next start of the job with the same settings, deletes it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ log = logging.getLogger(__name__)
 
 
 class ClaimedSavepoint:
-    """Called with each manifest of the job that has become durable; deletes the savepoint with the first of them."""
+    """Called with each durable manifest of the job. Deletes the savepoint at the first call that succeeds."""
 
     def __init__(self, where: Where) -> None:
         self._where: Where | None = where
@@ -35,9 +35,9 @@ class ClaimedSavepoint:
 
 
 def finish_deletion(where: Where) -> None:
-    """Called when a job that has checkpoints of its own starts again: delete what is left of the savepoint it claimed.
+    """Delete the rest of a claimed savepoint. Called when a job that has checkpoints of its own starts again.
 
-    A whole one stays. It may be another that has come to be in that place since.
+    A whole savepoint stays: it may be a newer one in the same place.
     """
     try:
         left = left_of_deletion(where)

@@ -1,6 +1,6 @@
-"""Says, before a start, what will become of the state in a savepoint: from its catalogue and that of a program. Pure.
+"""Compares the states in a savepoint with those of a program, and says what a start would do to each. Pure.
 
-`catalogue.py` reads the one, `runtime/program_states.py` makes the other.
+`catalogue.py` lists the states of the savepoint, `runtime/program_states.py` those of the program.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from headwater.state.evolution.schema import ClassSchema, NotLoadedError
 from headwater.state.snapshot.layout import StateLayout
 
 TIMERS = "timers"
-"""The kind of state that timers are here."""
+"""The `kind` of a `StoredStateFacts` that describes timers."""
 
 POSITIONS = "positions"
-"""What stands for the state of a source."""
+"""The `state` of a `Finding` about a source."""
 
 OUTPUT = "output"
-"""The same for a sink."""
+"""The `state` of a `Finding` about a sink."""
 
 
 class Verdict(Enum):
-    """What becomes of one state."""
+    """What a start would do to one state."""
 
     SAME = "same"
     MIGRATED = "migrated"
@@ -39,7 +39,7 @@ class Verdict(Enum):
 
     @property
     def stops(self) -> bool:
-        """Whether somebody must decide something before the job is started."""
+        """True if a person must decide something before the job can start."""
         return self in (Verdict.LOST, Verdict.INCOMPATIBLE, Verdict.UNKNOWN)
 
 
@@ -50,13 +50,13 @@ class StoredStateFacts:
     uid: str
     name: str
     kind: str
-    """As people call it: 'value', 'broadcast', 'timers'."""
+    """A word for people: 'value', 'broadcast', 'timers'."""
     layout: StateLayout | None = None
     """None for timers."""
     schemas: tuple[ClassSchema, ...] = ()
-    """Of the dataclasses and NamedTuples among its entries, keys included."""
+    """Schemas of the dataclasses and NamedTuples in its entries, keys included."""
     key_classes: frozenset[tuple[str, str]] = frozenset()
-    """(module, qualname) of those among its keys."""
+    """(module, qualname) of the dataclasses and NamedTuples in its keys."""
     entries: int = 0
     bytes: int = 0
     problem: str = ""
@@ -65,11 +65,11 @@ class StoredStateFacts:
 
 @dataclass(frozen=True)
 class StoredFacts:
-    """What there is in a savepoint."""
+    """The content of a savepoint."""
 
     max_parallelism: int
     operators: Mapping[str, str]
-    """{uid: name} of those that keep state"""
+    """{uid: name} of the operators that keep state"""
     sources: Collection[str]
     states: Collection[StoredStateFacts]
     uncommitted: Collection[str] = ()
@@ -97,14 +97,14 @@ class ProgramOperator:
     name: str
     states: tuple[AskedState, ...] = ()
     asks_later: bool = False
-    """It may ask for more when records come, as windows and their triggers do."""
+    """It may ask for more states when records arrive, as windows and their triggers do."""
     problem: str = ""
-    """Why it could not be opened; then its states are not known."""
+    """Why the operator could not be opened. Its states are then unknown."""
 
 
 @dataclass(frozen=True)
 class ProgramFacts:
-    """What a program wants."""
+    """The states, sources and sinks of a program."""
 
     max_parallelism: int
     operators: Mapping[str, ProgramOperator]
@@ -126,7 +126,7 @@ ChangeOf = Callable[[ClassSchema], ClassChange | None]
 
 
 def rename_facts(stored: StoredFacts, mapping: Mapping[str, str]) -> StoredFacts:
-    """As if everything had always had the uid that `mapping` ({old: new}) gives it."""
+    """Return `stored` with the uids renamed by `mapping` ({old: new})."""
 
     def now(uid: str) -> str:
         return mapping.get(uid, uid)
@@ -141,7 +141,7 @@ def rename_facts(stored: StoredFacts, mapping: Mapping[str, str]) -> StoredFacts
 
 
 def compare(stored: StoredFacts, program: ProgramFacts, change_of: ChangeOf = class_change) -> list[Finding]:
-    """The verdict on each state of the savepoint and of the program, by uid; then sources and lost sinks."""
+    """Return a finding for each state of the savepoint and the program, by uid; then for sources and missing sinks."""
     findings: list[Finding] = []
     if stored.max_parallelism != program.max_parallelism:
         findings.append(

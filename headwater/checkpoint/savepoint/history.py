@@ -1,4 +1,4 @@
-"""The checkpoints that a job retains: each can be opened like a savepoint, and another job be started from it."""
+"""The checkpoints that a job retains. Each can be opened like a savepoint, and another job can start from it."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ class RetainedCheckpoint:
     created_ms: int = 0
     partitions: int = 0
     full_bytes: int = 0
-    """Of all files that a restore reads."""
+    """Size of all files that a restore reads."""
     delta_bytes: int = 0
-    """Of those that were written for this checkpoint."""
+    """Size of the files that were written for this checkpoint."""
     finished: bool = False
     """The job's input had ended."""
     problem: str = ""
-    """Why it cannot be read; then only `path` and `epoch` are known."""
+    """Why the manifest cannot be read. Then only `path` and `epoch` are set."""
 
 
 def retained_checkpoints(directory: Where) -> list[RetainedCheckpoint]:
-    """The checkpoints in `directory`, oldest first. One that its running job deletes meanwhile is left out."""
+    """Return the checkpoints in `directory`, oldest first, without those that a running job deletes meanwhile."""
     store = ManifestStore(CheckpointLayout(directory))
     epochs = store.epochs()
     if not epochs:

@@ -1,4 +1,4 @@
-"""The savepoints in a directory, wherever it is."""
+"""Finds the savepoints in a directory, local or remote."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ class FoundSavepoint:
     path: str
     info: SavepointInfo | None
     problem: str = ""
-    """Why it cannot be used; then there is no `info`."""
+    """Why it cannot be used. Then `info` is None."""
 
 
 def savepoints_in(directory: Where) -> list[FoundSavepoint]:
-    """The directory itself if it is a savepoint, else those directly in it, by name. Nothing at all is no error.
+    """Return the directory itself if it is a savepoint, and the savepoints directly in it, by name; maybe none.
 
-    None of a job's checkpoint directory: what it has in there (fork.py) is its own.
+    Does not look into a job's checkpoint directory: the copy in there (copied_checkpoint.py) belongs to the job.
     """
     storage = open_storage(directory)
     names = sorted(storage.directories()) if not storage.list(MANIFESTS) else []

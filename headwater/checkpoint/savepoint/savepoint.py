@@ -1,10 +1,12 @@
-"""Savepoints: a self-contained copy of one completed checkpoint, which can be moved and outlives its job.
+"""Savepoints: a self-contained copy of one completed checkpoint. It can be moved, and outlives its job.
 
-A savepoint is a directory laid out like a checkpoint directory (paths.py) with one manifest, every file that it names,
-Spark's offsets of its epoch, and `SAVEPOINT`, which tells people and tools what it is. Names in it are relative, so
-`cp -r` or `mv` of the directory is a savepoint as well. Files are copied, never linked, and checked after they were.
-`SAVEPOINT` is written last, and a local directory gets its name when all of it is durable: what can be seen is whole.
-It is deleted last, too, and the manifest first: what was deleted in part cannot be opened, but still be disposed of.
+A savepoint is a directory laid out like a checkpoint directory (paths.py). It has one manifest, every file that the
+manifest names, Spark's offsets of its epoch, and `SAVEPOINT`, which tells people and tools what it is. Names in it are
+relative, so the directory may be copied and moved. Files are copied, never linked, and the copies are checked.
+
+`SAVEPOINT` is written last, and a local directory gets its name when all its files are durable: a visible savepoint is
+whole. `SAVEPOINT` is deleted last and the manifest first: a half-deleted savepoint cannot be opened, but its deletion
+can be finished.
 """
 
 from __future__ import annotations
@@ -51,22 +53,22 @@ _CHUNK: Final = 1 << 20
 _AT_EPOCH = re.compile(r"(.+)@(\d+)", re.DOTALL)
 
 Where = str | Path | StorageSpec
-"""A path, a URL, or a URL with what it takes to open it."""
+"""A path, a URL, or a URL with options to open it."""
 
 
 class SavepointInfo(msgspec.Struct, frozen=True):
-    """What `SAVEPOINT` says, as JSON."""
+    """Content of the file `SAVEPOINT`, which is JSON."""
 
     format_version: int
     job_name: str
     job_id: str
     epoch: int
     created_ms: int
-    """When the checkpoint was completed of which this is a copy."""
+    """When the copied checkpoint was completed."""
     files: int
     bytes: int
     path: str = ""
-    """Where it was opened or written. Empty in the file itself: a savepoint may be moved."""
+    """Where the savepoint is. Empty in the file, because a savepoint may be moved."""
 
 
 @dataclass(frozen=True)
@@ -74,20 +76,20 @@ class Savepoint:
     """A completed checkpoint to start from: a savepoint, or a checkpoint that a job retains."""
 
     path: str
-    """As a person names it: the directory, or the manifest of a retained checkpoint."""
+    """For people: the savepoint's directory, or the manifest file of a retained checkpoint."""
     directory: str | StorageSpec
-    """What opens its layout elsewhere; `plan_restore` takes it."""
+    """Opens the same layout in another process. `plan_restore` takes it."""
     layout: CheckpointLayout
     manifest: Manifest
     is_savepoint: bool
     output_committed: bool
-    """The output of its epoch is known to be visible."""
+    """The output of its epoch is certainly visible."""
 
     def snapshot_path(self, ref: SnapshotRef) -> Location:
         return self.layout.snapshot(ref.name)
 
     def copy_source_files(self, target: CheckpointLayout, *, durable: bool = True) -> None:
-        """Give a job that starts from here its own copy of what its sources remember: finished splits, Spark's offsets.
+        """Copy the files of the sources (finished splits, Spark's offsets) to `target`, a new job's directory.
 
         The manifests of the new job go on naming these files, so they must be in its directory. Idempotent. What an
         earlier start copied is copied again: no manifest of the job says what it must be.
@@ -108,9 +110,9 @@ def write_savepoint(
     durable: bool = True,
     check_wanted: Callable[[], None] = lambda: None,
 ) -> SavepointInfo:
-    """Copy the completed checkpoint `manifest` of the job in `layout` to `target`, where there must be nothing yet.
+    """Copy the completed checkpoint `manifest` of the job in `layout` to `target`, which must not exist.
 
-    With `output_committed` the savepoint has no output to commit: whoever starts from it need not have the sinks.
+    With `output_committed` the savepoint has no output to commit: a job that starts from it need not have the sinks.
     Raises CheckpointError and leaves nothing at `target` if a file is missing or damaged, or cannot be written.
     The files must not be deleted meanwhile: call it before the checkpoint can be subsumed. `check_wanted` is called
     now and then, at last before the savepoint can be seen, and raises if nobody wants it any more.
@@ -127,23 +129,23 @@ def write_savepoint(
 
 
 class SavepointDraft:
-    """A savepoint that is being written: files go to `layout`, and `manifest` must be set before the block ends."""
+    """A savepoint in progress. The caller writes files to `layout`, and sets `manifest` before the block ends."""
 
     def __init__(self, layout: CheckpointLayout, path: str) -> None:
         self.layout = layout
         self.path = path
         self.manifest: Manifest | None = None
         self.info: SavepointInfo
-        """Known when the block has ended."""
+        """Set when the block has ended."""
 
 
 @contextlib.contextmanager
 def new_savepoint(target: Where, *, durable: bool = True) -> Iterator[SavepointDraft]:
-    """Make a savepoint: it is at `target`, whole, when the block ends without an error; otherwise nothing is."""
+    """Make a savepoint. It appears at `target`, whole, when the block ends without an error; otherwise not at all."""
     url = target.url if isinstance(target, StorageSpec) else str(target)
     local = None if is_remote(url) else local_path(url)
     refuse_existing(target)
-    # An object store has neither directories nor renames: there the marker, written last, makes the savepoint.
+    # An object store cannot rename a directory: there the marker, written last, makes the savepoint visible.
     hidden = None if local is None else local.with_name(f".{local.name}.{secrets.token_hex(4)}{TEMPORARY_SUFFIX}")
     layout = CheckpointLayout(target if hidden is None else hidden)
     draft = SavepointDraft(layout, url if local is None else str(local))
@@ -164,7 +166,7 @@ def new_savepoint(target: Where, *, durable: bool = True) -> Iterator[SavepointD
 
 
 def refuse_existing(target: Where) -> None:
-    """Raise if there is anything at `target` that a savepoint would replace."""
+    """Raise CheckpointError if there is anything at `target` that a savepoint would replace."""
     url = target.url if isinstance(target, StorageSpec) else str(target)
     if is_remote(url):
         layout = CheckpointLayout(target)
@@ -177,7 +179,7 @@ def refuse_existing(target: Where) -> None:
 
 
 def check_target(target: Where) -> None:
-    """Raise CheckpointError if a savepoint cannot be written to `target`, as far as that can be told before."""
+    """Raise CheckpointError if a savepoint cannot be written to `target`. Checks what can be checked beforehand."""
     refuse_existing(target)
     url = target.url if isinstance(target, StorageSpec) else str(target)
     try:
@@ -199,10 +201,10 @@ def check_target(target: Where) -> None:
 
 
 def open_savepoint(where: Where) -> Savepoint:
-    """The savepoint or retained checkpoint that `where` names.
+    """Return the savepoint or retained checkpoint at `where`.
 
-    A savepoint's directory; a job's checkpoint directory (its newest checkpoint), with `@EPOCH` for an older one; or
-    the manifest file of one. Raises CheckpointError that says what was found instead.
+    `where` is a savepoint's directory; or a job's checkpoint directory, which means its newest checkpoint, or with
+    `@EPOCH` an older one; or a manifest file. Raises CheckpointError that says what was found instead.
     """
     directory, epoch = _directory_and_epoch(where)
     layout = CheckpointLayout(directory)
@@ -223,12 +225,12 @@ def open_savepoint(where: Where) -> Savepoint:
 
 
 def is_savepoint(where: Where) -> bool:
-    """Whether there is a savepoint in the directory `where`, or what is left of one."""
+    """Return True if the directory `where` is a savepoint, whole or half deleted."""
     return CheckpointLayout(where).storage.size(MARKER) is not None
 
 
 def savepoint_info(where: Where) -> SavepointInfo:
-    """What the `SAVEPOINT` file of the directory says. Raises CheckpointError if it is not a savepoint."""
+    """Return the content of the directory's `SAVEPOINT` file. Raises CheckpointError if it is not a savepoint."""
     layout = CheckpointLayout(where)
     info = _read_info(layout)
     if info is None:
@@ -238,7 +240,7 @@ def savepoint_info(where: Where) -> SavepointInfo:
 
 
 def left_of_deletion(where: Where) -> str | StorageSpec | None:
-    """The directory of the savepoint that `where` names, if its deletion was interrupted: dispose of it again."""
+    """Return the savepoint's directory if its deletion was interrupted, for `dispose_savepoint`; otherwise None."""
     directory, _ = _directory_and_epoch(where)
     layout = CheckpointLayout(directory)
     info = _read_info(layout)
@@ -246,10 +248,10 @@ def left_of_deletion(where: Where) -> str | StorageSpec | None:
 
 
 def dispose_savepoint(where: Where) -> None:
-    """Delete the savepoint. Refuses whatever is not one: a job's checkpoint directory, above all.
+    """Delete the savepoint. Refuses everything else, above all a job's checkpoint directory.
 
-    What cannot be opened any more can still be disposed of, as long as its `SAVEPOINT` is there. If this raises, or the
-    process ends in the middle, call it again.
+    Works on damaged savepoints too, as long as the file `SAVEPOINT` exists. If this raises, or the process dies in the
+    middle, call it again.
     """
     layout = CheckpointLayout(where)
     try:
@@ -302,7 +304,7 @@ _EXPECTED = (
 
 
 def _directory_and_epoch(where: Where) -> tuple[str | StorageSpec, int | None]:
-    """Take a manifest's name, or @EPOCH, off the end of `where`."""
+    """Split a manifest's name, or @EPOCH, off the end of `where`. The epoch is None if there is neither."""
     url = where.url if isinstance(where, StorageSpec) else str(where)
     if not is_remote(url):
         url = str(local_path(url))
@@ -374,7 +376,7 @@ def _finish(draft: SavepointDraft, *, durable: bool) -> SavepointInfo:
 
 
 def _publish(hidden: Path, path: Path, *, durable: bool) -> None:
-    """Make a finished directory visible under its name, in one step."""
+    """Rename a finished directory to its final name, which makes the savepoint visible in one step."""
     if durable:
         for folder, _, _ in os.walk(hidden):
             sync_directory(folder)
@@ -404,13 +406,16 @@ def _refuse_half_deleted(layout: CheckpointLayout, info: SavepointInfo) -> None:
 
 
 def _give_up(layout: CheckpointLayout) -> None:
-    """Delete what there is of a savepoint that cannot be finished."""
-    with contextlib.suppress(OSError, HeadwaterError):  # the error that is being raised is the one to show
+    """Delete the files of a savepoint that cannot be finished."""
+    with contextlib.suppress(OSError, HeadwaterError):  # the caller raises the error that matters
         _delete_all(layout)
 
 
 def _delete_all(layout: CheckpointLayout) -> None:
-    """Delete every file of a savepoint, so that at any moment what is left is seen not to be whole, and to be one."""
+    """Delete every file of a savepoint, the manifest first and the marker last.
+
+    So the rest is recognisable at any moment, both as a savepoint and as half deleted.
+    """
     _delete_files(layout, MANIFESTS)
     if isinstance(layout.root, Path):
         remove_directory(layout.root.resolve(), last=MARKER)
@@ -431,7 +436,7 @@ class _ToCopy:
 
     source: Location
     name: str
-    """Relative to its directory."""
+    """Relative to the checkpoint directory."""
     check: Callable[[CheckpointLayout], None] | None = None
     """Raises CheckpointError if the copy in a layout is not what the manifest says."""
 
@@ -476,7 +481,7 @@ def _source_files(layout: CheckpointLayout, manifest: Manifest) -> Iterator[_ToC
 
 
 def _copy(each: _ToCopy, target: CheckpointLayout, *, durable: bool) -> None:
-    """Copy bytes, and see that what arrived is what the manifest says."""
+    """Copy one file, and check the copy against the manifest."""
     source = stored(each.source)
     target.storage.create((each.name.rpartition("/")[0],))
     try:
@@ -494,5 +499,5 @@ def _copy(each: _ToCopy, target: CheckpointLayout, *, durable: bool) -> None:
         each.check(target)
     except CheckpointError as error:
         target.storage.delete(each.name)
-        # The damage was there before the copy: name the original.
+        # The original was damaged already: name it in the error.
         raise CheckpointError(str(error).replace(str(target.storage.locate(each.name)), str(each.source))) from None

@@ -1,4 +1,4 @@
-"""The file in which one slot persists what it holds (full) or what one epoch changed (delta).
+"""The file in which one slot persists its whole state (full) or what changed since the last checkpoint (delta).
 
 ::
 
@@ -8,7 +8,7 @@
     u64 index offset | u32 index length | u64 checksum of header and index | u64 file length | magic
 
 The checksum in `SnapshotRef` covers header and index, and the index holds the checksum of every section. So a reader
-that wants a few key groups reads the end of the file and those ranges, and has still checked every byte it uses.
+that needs a few key groups reads only the index and their sections, and still checks every byte that it uses.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _T = TypeVar("_T")
 
 FORMAT_VERSION: Final = 1
 COMPRESS_FROM_BYTES: Final = 4096
-"""Smaller sections are stored as they are: a delta of a few keys must not pay for a compressor."""
+"""Smaller sections are stored uncompressed: a delta of a few keys must not pay for a compressor."""
 
 _MAGIC: Final = b"HWSNAP\0\0"
 _HEAD: Final = struct.Struct("<8sII")
@@ -43,7 +43,7 @@ _ZSTD: Final = 1
 
 
 class NativeFile(msgspec.Struct, frozen=True, array_like=True):
-    """A file that a state backend made and that never changes. Any number of snapshots may name it."""
+    """A file that a state backend made and that never changes. Several snapshots may share it."""
 
     name: str
     length: int
@@ -60,13 +60,13 @@ class SnapshotRef(msgspec.Struct, frozen=True, array_like=True):
     epoch: int
     kind: SnapshotKind
     key_groups: tuple[int, int]
-    """First key group of the slot, and the one after its last. (0, 0) for a slot without keyed state."""
+    """(start, stop) as the writer gave it in the header. Slots write (0, max parallelism)."""
     files: tuple[NativeFile, ...] = ()
-    """Of kind 'native': the files that belong to it, beside the one called `name` (native_snapshot.py)."""
+    """Only of kind 'native': the files that belong to the snapshot, besides `name` (native.py)."""
 
     @property
     def total_bytes(self) -> int:
-        """Of all its files."""
+        """The size of all its files."""
         return self.length + sum(file.length for file in self.files)
 
 
@@ -87,12 +87,12 @@ class _Entry(msgspec.Struct, frozen=True, array_like=True):
 def write_snapshot(
     path: Location, header: Mapping[str, Any], sections: Iterable[Section], *, durable: bool = True
 ) -> SnapshotRef:
-    """Write `sections` to `path` and return what the manifest must say about the file.
+    """Write `sections` to `path` and return the reference that the manifest must contain.
 
-    `header` needs `epoch` (int), `kind` ('delta' or 'full') and `key_groups` (a range or a pair); further plain values
-    are kept for people and tools. Called by the slot, or by its forked child. Consumes `sections` once, in order, and
-    holds one payload at a time. The file is at its name only when it is whole. Raises CheckpointError if it cannot be
-    written (any OSError); what else `sections` raises passes through.
+    `header` needs `epoch` (int), `kind` (a `SnapshotKind`) and `key_groups` (a range or a pair); it may have further
+    plain values, for people and tools. Called by the slot, or by its forked child. Iterates over `sections` once and
+    holds one payload at a time. A file at `path` is always whole. Raises CheckpointError for any OSError; other errors
+    of `sections` pass through.
     """
     facts = dict(header)
     key_groups = facts["key_groups"]
@@ -143,13 +143,13 @@ def write_snapshot(
 def read_sections(
     path: Location, ref: SnapshotRef, key_groups: range | None = None, *, include_unkeyed: bool = True
 ) -> Iterator[Section]:
-    """The sections of the file that `ref` names, in the order in which they were written.
+    """Yield the sections of the file that `ref` names, in the order in which they were written.
 
-    With `key_groups` only keyed sections of these groups are read (a partition of a rescaled job); sections without a
-    key group (operator state) come along unless `include_unkeyed` is false. Raises CheckpointError, naming file and
-    epoch, if anything is not exactly what was written. Nothing may be kept of what was yielded before such an error.
+    With `key_groups`, only the keyed sections of these groups (for a partition of a rescaled job). Sections without a
+    key group (operator state) are included unless `include_unkeyed` is false. Raises CheckpointError, which names file
+    and epoch, if the file is damaged; the caller must then discard all sections yielded before.
 
-    A local copy is read where the storage has one; from the first byte of it that is not right, the storage is.
+    Reads a local copy if there is one, and goes over to the storage at the first damage in the copy.
     """
     reader = _Reader(path, ref)
     decompressor = zstandard.ZstdDecompressor()
@@ -163,7 +163,7 @@ def read_sections(
 
 
 def read_header(path: Location, ref: SnapshotRef) -> dict[str, Any]:
-    """The header with which the file was written, checked as `read_sections` checks it."""
+    """Return the file's header, after the same checks as in `read_sections`."""
     reader = _Reader(path, ref)
     try:
         return reader.index()[0]
@@ -172,9 +172,9 @@ def read_header(path: Location, ref: SnapshotRef) -> dict[str, Any]:
 
 
 class _Reader:
-    """One snapshot file, read from a local copy as long as that is right, else from its storage.
+    """Reads one snapshot file: from a local copy until damage is found in it, then from the storage.
 
-    The two are interchangeable at any section: `ref` has the checksum of the index, and the index has every section's.
+    It can change over at any section: `ref` has the checksum of the index, and the index has that of every section.
     """
 
     def __init__(self, path: Location, ref: SnapshotRef) -> None:
@@ -262,7 +262,7 @@ def _read_index(file: BinaryIO, path: Location, ref: SnapshotRef) -> tuple[dict[
     if magic != _MAGIC:
         raise _damaged(path, ref, "it does not begin like a snapshot")
     if version != FORMAT_VERSION:
-        raise DamagedSnapshotError(  # or its bytes are: one with the right version may be found in its place
+        raise DamagedSnapshotError(  # its bytes may be damaged: a repair may find another file
             f"snapshot {path} of epoch {ref.epoch} has format version {version}; this headwater reads version "
             f"{FORMAT_VERSION}. Run it with the version that wrote it, or restore the file from a copy",
             ref.name,

@@ -1,17 +1,17 @@
-"""Snapshots made of files that a state backend keeps anyway: what is in the storage already is named, not sent again.
+"""Native snapshots: the database files of a state backend. Files that the storage already has are not sent again.
 
-A native snapshot is one snapshot file (snapshot_file.py), the index, and any number of files beside it: ::
+A native snapshot is one snapshot file (file.py), the index, and any number of files beside it: ::
 
     s1-p0-e000000000012-<attempt>.native             header: which operator's database has which files
                                                      sections: the small files of the databases, which differ each time;
-                                                     then state that is not in a database (operators' lists), and what
-                                                     is to be loaded on top
+                                                     then sections to load on top of the databases, and state that is
+                                                     not in a database (operators' lists)
     s1-p0-e000000000012-<attempt>.0-000017.sst       a file of database 0 that is new in this snapshot
-    s1-p0-e000000000007-<attempt>.0-000009.sst       one that an earlier snapshot brought: shared
+    s1-p0-e000000000007-<attempt>.0-000009.sst       a shared file, which an earlier snapshot sent
 
-The manifest names all of them, so that a file stays exactly as long as some retained manifest needs it. A file is
-shared only if the last durable checkpoint names it; then no deletion can come between. Every file has its length and
-checksum in the manifest, and is checked before a database is opened on it (native_reader.py).
+The manifest names all of them, so a file stays exactly as long as a retained manifest needs it. A snapshot shares a
+file only if the last durable checkpoint names it: then nobody deletes the file meanwhile. The manifest has the length
+and checksum of every file, and readers check them before they open a database (native_reader.py).
 """
 
 from __future__ import annotations
@@ -32,30 +32,30 @@ from headwater.common.errors import CheckpointError
 from headwater.state.snapshot.section import NO_KEY_GROUP, Section
 
 NATIVE_FILE: Final = "native_file"
-"""Kind of the index's sections that hold the small files. Nobody else sees them."""
+"""Kind of the sections in the index that hold small files. Readers of state never see them."""
 
 _SHARED_SUFFIX: Final = ".sst"
-"""Files that never change once they are there. All others go into the index."""
+"""Files with this suffix never change once written. All others go into the index."""
 
 _CHUNK: Final = 1 << 20
 
 FileKey = tuple[str, str]
-"""(uid, name in the directory of the operator's database)"""
+"""(operator uid, file name in the directory of that operator's database)"""
 
 
 @dataclass(frozen=True)
 class NativeDatabase:
-    """What one operator's backend gave: a directory whose files stay as they are until the snapshot is written."""
+    """One operator's database: a directory whose files must not change until the snapshot is written."""
 
     uid: str
     key_groups: range
     directory: Path
     on_top: Iterable[Section] = ()
-    """What is to be loaded on top of it. Gone through once, when the snapshot is written."""
+    """Sections to load after the database. Iterated once, when the snapshot is written."""
 
 
 class NativeSnapshot:
-    """One that is about to be written: which of its files are new is decided when it is made."""
+    """A native snapshot to write. The constructor decides which of its files are new."""
 
     def __init__(
         self,
@@ -66,8 +66,8 @@ class NativeSnapshot:
         sections: Sequence[Section],
         shared: Mapping[FileKey, NativeFile],
     ) -> None:
-        """`path` is the index; no other snapshot may ever have its name. `shared` are files that the last durable
-        checkpoint names and that have the same name and content in the databases."""
+        """`path` is where the index goes; no other snapshot may ever use its name. `shared` are the files that the last
+        durable checkpoint names, with the same names and content as in the databases."""
         self._layout = layout
         self._path = path
         self._header = dict(header)
@@ -75,8 +75,8 @@ class NativeSnapshot:
         self._sections = sections
         self.cancelled = False
         self.files: dict[FileKey, NativeFile] = {}
-        """Those that are in the storage: after `write`, all."""
-        self._new: dict[FileKey, tuple[Path, str]] = {}  # {: (where it is, its name in the storage)}
+        """The files that are in the storage. After `write`: all files."""
+        self._new: dict[FileKey, tuple[Path, str]] = {}  # {key: (local path, name in the storage)}
         for number, database in enumerate(databases):
             for source in sorted(database.directory.glob(f"*{_SHARED_SUFFIX}")):
                 key = (database.uid, source.name)
@@ -88,15 +88,15 @@ class NativeSnapshot:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The files that `write` writes: they are not garbage, though no manifest names them yet."""
+        """The files that `write` writes. They are not garbage, although no manifest names them yet."""
         return (self._path.name, *(name for _, name in self._new.values()))
 
     def cancel(self) -> None:
-        """Let `write`, in another thread, end soon, with an error."""
+        """Make `write`, which runs in another thread, fail soon."""
         self.cancelled = True
 
     def write(self) -> SnapshotRef:
-        """Send what is new; the index comes last. Raises CheckpointError: then what was sent is garbage."""
+        """Send the new files, then the index. If it raises CheckpointError, the files sent so far are garbage."""
         for key, (source, name) in self._new.items():
             if self.cancelled:
                 raise CheckpointError(f"snapshot {self._path} is not wanted any more")
@@ -140,22 +140,22 @@ class NativeSnapshot:
 class UploadedFiles:
     """Which files of a slot's databases are in the storage, and under which names.
 
-    Only about databases that this slot has open, or has just opened from a snapshot: a number that RocksDB gave to a
-    file means another file in any other database.
+    Valid only for the databases that the slot has open: in any other database, RocksDB's number of a file means another
+    file.
     """
 
     def __init__(self) -> None:
         self._files: dict[FileKey, NativeFile] = {}
 
     def replace_with(self, files: Mapping[FileKey, NativeFile]) -> None:
-        """These are in the storage. What was known before is not needed any more."""
+        """`files` are in the storage. Forget all others."""
         self._files = dict(files)
 
     def add(self, files: Mapping[FileKey, NativeFile]) -> None:
-        """These are in the storage as well."""
+        """`files` are in the storage too."""
         self._files.update(files)
 
     def named_by(self, chain: Sequence[SnapshotRef]) -> dict[FileKey, NativeFile]:
-        """Those that the durable checkpoint with this chain names: what a new snapshot may share."""
+        """Return the files that a new snapshot may share: those named by `chain`, the last durable checkpoint's."""
         names = {file.name for ref in chain for file in ref.files}
         return {key: file for key, file in self._files.items() if file.name in names}

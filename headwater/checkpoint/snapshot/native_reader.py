@@ -1,7 +1,7 @@
-"""Reads snapshots of every kind: native ones as the databases they are, or section by section.
+"""Reads snapshots of every kind: native ones as whole databases, or section by section.
 
-A database can be restored as it is by a backend of its own kind with the same key groups. For whoever else wants the
-state (another parallelism, the heap, tools) it is opened and read entry by entry.
+A backend of the same kind with the same key groups can restore a database by its files. For all other readers (another
+parallelism, the heap backend, tools) the database is opened and read entry by entry.
 """
 
 from __future__ import annotations
@@ -46,10 +46,10 @@ class StoredDatabase:
     uid: str
     key_groups: range
     files: Mapping[str, NativeFile]
-    """{name in the database: the file}"""
+    """{file name in the database: file in the storage}"""
 
     def fetch(self, directory: Path) -> None:
-        """Put all files of the database into `directory`, which is empty. Each is what was written, or this raises."""
+        """Copy or link all files of the database into `directory`, which must be empty, and check each of them."""
         what = f"operator '{self.uid}': the RocksDB files of snapshot {self.ref.name}"
         with room_for(what, directory, _MAKE_ROOM):
             for local, file in self.files.items():
@@ -71,7 +71,7 @@ class StoredDatabase:
             max(key_groups.start, self.key_groups.start), min(key_groups.stop, self.key_groups.stop)
         ):
             return
-        # Only who reads such a snapshot loads RocksDB.
+        # Imported here: other readers must not load RocksDB.
         from headwater.state.rocksdb.native import read_native_sections
 
         directory = Path(tempfile.mkdtemp(prefix="headwater-native-", dir=scratch))
@@ -83,11 +83,11 @@ class StoredDatabase:
 
 
 TakeDatabase = Callable[[StoredDatabase], bool]
-"""Whether the caller has restored a database as it is, so that its sections are not wanted."""
+"""Returns True if the caller restored this database directly, so that its sections are not needed."""
 
 
 def stored_databases(layout: CheckpointLayout, ref: SnapshotRef) -> list[StoredDatabase]:
-    """The databases of a snapshot; none if it is of another kind."""
+    """Return the databases of a native snapshot; none for the other kinds."""
     if ref.kind != "native":
         return []
     files = {file.name: file for file in ref.files}
@@ -108,7 +108,7 @@ def snapshot_sections(
     scratch: Path | None = None,
     stand_ins: StandIns | None = None,
 ) -> Iterator[Section]:
-    """As `read_sections`, for snapshots of every kind. Databases are read entry by entry, unless `take` takes them.
+    """Like `read_sections`, for snapshots of every kind. Databases that `take` refuses are read entry by entry.
 
     `scratch` is where there is room for all files of a database; None: where the machine keeps temporary files.
     With `stand_ins` no class that a snapshot names is loaded: it may be somebody else's.
@@ -122,7 +122,7 @@ def snapshot_sections(
 
 
 def check_native_file(layout: CheckpointLayout, file: NativeFile, ref: SnapshotRef) -> None:
-    """Raise CheckpointError unless the file in `layout` is what was written. `ref` is a snapshot that names it."""
+    """Raise CheckpointError if `file` is missing or damaged in `layout`. `ref` is a snapshot that names it."""
     location = layout.snapshot(file.name)
     target = stored(location)
     try:
@@ -162,12 +162,12 @@ def _fetch(layout: CheckpointLayout, file: NativeFile, ref: SnapshotRef, target:
 
 
 def _link(source: Path, target: Path) -> None:
-    """Both are files that nobody ever writes to: one is as good as two."""
+    """Make `target` a hard link to `source`, or a copy. A link is safe because nobody ever writes to these files."""
     try:
         os.link(source, target)
     except FileNotFoundError:
         raise
-    except OSError:  # another disk, or one that has no links
+    except OSError:  # another disk, or a file system without links
         shutil.copyfile(source, target)
 
 
@@ -204,5 +204,5 @@ def _missing(location: Location, file: NativeFile, ref: SnapshotRef) -> DamagedS
 
 def _unreadable(location: Location, file: NativeFile, ref: SnapshotRef, error: OSError) -> CheckpointError:
     text = f"snapshot file {location} of epoch {ref.epoch} cannot be read: {error.strerror or error}"
-    # Anything else may be about the directory that it is copied to.
+    # Only EIO proves damage: other errors may come from the directory that the file is copied to.
     return DamagedSnapshotError(text, file.name) if error.errno == errno.EIO else CheckpointError(text)

@@ -1,9 +1,9 @@
-"""Who may write to a checkpoint directory: the driver with the highest claim, whatever the others believe.
+"""Who may write to a checkpoint directory: only the driver with the highest claim.
 
-A driver that starts creates `claims/<n>.claim`, one higher than the highest there is; the store lets only one driver
-have each number. Then it reads which manifest is the newest, and creates `claims/<n>.base`, which says from where it
-goes on. Every driver looks for a higher claim *after* it has written a manifest or a base, and if there is one, it does
-nothing more: no commit, no deletion.
+A driver that starts creates `claims/<n>.claim`, where n is one more than the highest number so far; the storage lets
+only one driver create each number. Then it reads the newest manifest and creates `claims/<n>.base`, which names the
+manifest that it resumes from. Every driver looks for a higher claim *after* it has written a manifest or a base. If
+there is one, the driver does nothing more: no commit, no deletion.
 
 So of two drivers one always sees the other: either the old one's manifest was there before the new one read (then it
 counts, and is the base), or the new one's claim was there before the old one looked (then the old one commits nothing,
@@ -44,7 +44,7 @@ _NAME: Final = re.compile(r"(\d{12})\.(claim|base)")
 
 
 class ClaimRecord(msgspec.Struct, frozen=True):
-    """Content of `<n>.claim`: who it is, for the error that the fenced driver shows."""
+    """Content of `<n>.claim`: who has the claim. The fenced driver's error shows it."""
 
     number: int
     run: str
@@ -58,13 +58,13 @@ _Record = TypeVar("_Record", ClaimRecord, BaseRecord)
 
 
 class Lineage:
-    """Which manifests count: those of the newest driver, and before its base those of the one before it, and so on."""
+    """Which manifests count: those of the newest driver, up to its base those of the driver before it, and so on."""
 
     def __init__(self, segments: list[tuple[int | None, int | None, int | None]]) -> None:
         self._segments = segments  # (claim, after epoch, up to epoch), newest first; None: any, no limit
 
     def counts(self, manifest: Manifest) -> bool:
-        """Whether `manifest` belongs to the job's history. If not, its driver was fenced and committed none of it."""
+        """Return True if `manifest` is part of the job's history. If not, its driver was fenced before its commit."""
         if not self._segments:
             return True
         return any(
@@ -86,7 +86,7 @@ def read_lineage(storage: CheckpointStorage, manifests: Iterable[Manifest] = ())
     segments: list[tuple[int | None, int | None, int | None]] = []
     up_to: int | None = None
     while number is not None:
-        if number == 0:  # from before there were claims
+        if number == 0:  # manifests that were written without a claim
             segments.append((number, None, up_to))
             break
         base = told.get(number)
@@ -117,7 +117,7 @@ def demand_newest(storage: CheckpointStorage) -> bool:
 
 
 class DriverClaim:
-    """This driver's right to write. Checked by whoever used it, after each write that others may act on."""
+    """This driver's right to write. Call `check` after each write, before anything depends on it."""
 
     def __init__(self, storage: CheckpointStorage, record: ClaimRecord) -> None:
         self._storage = storage
@@ -146,7 +146,7 @@ class DriverClaim:
                 continue
 
     def renew(self) -> DriverClaim:
-        """The next number for the same driver: what was written under this one counts up to its new base only."""
+        """Return a new claim for the same driver. Of the old claim's manifests, only those up to the new base count."""
         number = self.check()
         try:
             record = _create_claim(self._storage, number, self.record.run, self.record.job_name)
@@ -159,17 +159,17 @@ class DriverClaim:
         return WriterRecord(self.record.number, self.record.run, self.record.host, self.record.pid, self._base)
 
     def set_base(self, manifest: Manifest | None) -> None:
-        """Go on from `manifest`, which was the newest that counts when it was read after the claim was taken."""
+        """Resume from `manifest`: the newest that counts, as read after this claim was taken."""
         epoch, claim = (None, 0) if manifest is None else (manifest.epoch, manifest.claim)
         self._base = BaseRecord(epoch, claim)
         _write(self._storage, self.record.number, "base", self._base)
         self.check()
 
     def check(self) -> int:
-        """Raise FencedError if another driver has a higher claim. Returns the first number that nobody has.
+        """Raise FencedError if another driver has a higher claim. Return the first free claim number.
 
-        CheckpointError: that cannot be found out, so whatever was just written must not be acted on.
-        Own claims may be in between: of a renewal that the store did not let come to its end.
+        Raises CheckpointError if the claims cannot be read: then the caller must not act on what it just wrote.
+        The gap may contain our own interrupted renewals.
         """
         number = self.record.number + 1
         while _exists(self._storage, number):

@@ -1,7 +1,7 @@
 """A start from a checkpoint of a job that still runs.
 
-That job deletes its checkpoints as newer ones come, long before the slots of the new one are there to read them. So the
-new job takes a copy into its own directory before anything else, and deletes it when it has a checkpoint of its own.
+The running job deletes its old checkpoints, long before the slots of the new job could read them. So the new job first
+copies the checkpoint into its own directory, and deletes the copy when it has a checkpoint of its own.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _FOLDER = "fork"
 
 
 class Fork:
-    """The copy in the directory `own` (as it was given) of a job."""
+    """The copy of another job's checkpoint in `own`, this job's checkpoint directory."""
 
     def __init__(self, own: StorageSpec | Path) -> None:
         self._where: Where
@@ -47,11 +47,11 @@ class Fork:
         return is_savepoint(self._where)
 
     def holds(self, savepoint: Savepoint) -> bool:
-        """Whether `savepoint` is this copy."""
+        """Return True if `savepoint` is this copy."""
         return str(savepoint.layout.root) == str(CheckpointLayout(self._where).root)
 
     def of(self, given: Savepoint) -> Savepoint:
-        """What to start from: `given`, or a copy of it if the job that retains it may delete it meanwhile."""
+        """Return what to start from: `given`, or a copy of it if a running job may delete it meanwhile."""
         if given.is_savepoint or not in_use(given.layout):
             return given
         self.remove()

@@ -1,7 +1,7 @@
-"""Decisions about starting and resuming, as pure functions from observed facts to values.
+"""Decisions about starting and resuming: pure functions from observed facts to values.
 
-The runtime observes (store.py, savepoint.py), asks here, and executes the answer. Nothing here does I/O, so every case
-is a line in a test.
+The runtime reads the facts (store.py, savepoint.py), calls `decide_start`, and executes the decision. Nothing here does
+I/O, so every case is a line in a test.
 """
 
 from __future__ import annotations
@@ -22,42 +22,42 @@ _DROP = f"{IGNORE_UNCLAIMED_STATE.key}=true (headwater run -n)"
 
 
 class ClaimMode(Enum):
-    """Whose a savepoint is after a job was started from it (`execution.state-recovery.claim-mode`)."""
+    """Who owns a savepoint after a job was started from it (`execution.state-recovery.claim-mode`)."""
 
     NO_CLAIM = "NO_CLAIM"
-    """It stays the user's: never written to, never needed again after the job's first own checkpoint."""
+    """The user: the job never writes to it, and does not need it after its own first checkpoint."""
     CLAIM = "CLAIM"
-    """It becomes the job's: deleted once the job has a complete checkpoint of its own."""
+    """The job: it deletes the savepoint once it has a complete checkpoint of its own."""
 
 
 @dataclass(frozen=True)
 class RequestedJob:
-    """What the program that is being started wants to run."""
+    """What the program to start needs and allows."""
 
     job_name: str
     plan_fingerprint: str
-    """Changes when a partition could no longer find its state: stages, their operators' uids, their parallelism."""
+    """Differs from the stored one if stages, their operators' uids or their parallelism changed."""
     max_parallelism: int
     operators: Mapping[str, str] = field(default_factory=dict)
     """{uid: name} of the operators that keep state."""
     sources: frozenset[str] = frozenset()
     sinks: frozenset[str] = frozenset()
     allow_non_restored_state: bool = False
-    """Drop state whose operator the job no longer has, instead of refusing."""
+    """Drop state whose operator the job no longer has, instead of refusing to start."""
     uid_mapping: Mapping[str, str] = field(default_factory=dict)
     """{old uid: new uid} of operators, sources and sinks that were renamed."""
 
 
 @dataclass(frozen=True)
 class GivenSavepoint:
-    """What `execution.state-recovery.path` led to."""
+    """What was found at `execution.state-recovery.path`."""
 
     path: str
     manifest: Manifest
     is_savepoint: bool
-    """False: a checkpoint that another job retains."""
+    """False: it is a checkpoint that another job retains."""
     output_committed: bool = False
-    """The output of its epoch is known to be visible."""
+    """The output of its epoch is certainly visible."""
     claim_mode: ClaimMode = ClaimMode.NO_CLAIM
 
 
@@ -71,31 +71,31 @@ class Start:
 
 @dataclass(frozen=True)
 class Resume:
-    """Go on from `manifest`. First commit its committables again: the crash may have come before its commit."""
+    """Resume from `manifest`. First commit `recommit`: the crash may have come before that epoch's commit."""
 
     manifest: Manifest
-    """With the uids as they are in the job that is being started."""
+    """Its uids are already those of the job to start."""
     next_epoch: Epoch
     incarnation: int
     recommit: Mapping[str, list[bytes]]
     reshaped: bool = False
-    """Partitions get their state through `rescale.plan_restore`, and their first checkpoint is a full one."""
+    """Partitions get their state through `rescale.plan_restore`, and write a whole snapshot first."""
     renamed: Mapping[str, str] = field(default_factory=dict)
-    """{uid in the snapshots: uid now}, for `plan_restore`; only what was renamed."""
+    """{uid in the snapshots: uid now}, only of renamed operators, for `plan_restore`."""
     dropped: tuple[str, ...] = ()
-    """Uids whose state is left behind, as was allowed."""
+    """Uids whose state is dropped, as `allow_non_restored_state` permits."""
     savepoint: GivenSavepoint | None = None
-    """Where the state is read if not in the job's own directory."""
+    """Where to read the state from. None: from the job's own directory."""
 
     @property
     def dispose_savepoint(self) -> bool:
-        """The savepoint is to be deleted when the first own checkpoint is complete."""
+        """Delete the savepoint when the job's own first checkpoint is complete."""
         return self.savepoint is not None and self.savepoint.claim_mode is ClaimMode.CLAIM
 
 
 @dataclass(frozen=True)
 class AlreadyFinished:
-    """The job ended in an earlier run. Only its last commit may have to be repeated."""
+    """The job finished in an earlier run. Only commit `recommit` again: that run may have died before it."""
 
     manifest: Manifest
     recommit: Mapping[str, list[bytes]]
@@ -103,7 +103,7 @@ class AlreadyFinished:
 
 @dataclass(frozen=True)
 class Refuse:
-    """The job must not run on this directory; `reason` is the text of the CheckpointError to raise."""
+    """The job must not run on this directory. `reason` is the text of the CheckpointError to raise."""
 
     reason: str
 
@@ -112,10 +112,10 @@ StartDecision = Start | Resume | AlreadyFinished | Refuse
 
 
 def decide_start(latest: Manifest | None, job: RequestedJob, given: GivenSavepoint | None = None) -> StartDecision:
-    """How to start `job` on a directory whose newest manifest is `latest`.
+    """Decide how to start `job` on a directory whose newest manifest is `latest`.
 
-    A job that has a checkpoint of its own goes on from it: the given savepoint was its beginning, and is ignored. So
-    the same command line starts the job and, after a crash, resumes it.
+    A job that has a checkpoint of its own resumes from it and ignores the given savepoint. So the same command line
+    starts the job and, after a crash, resumes it.
     """
     if latest is not None:
         what = f"checkpoint of job '{latest.job_name}', epoch {latest.epoch},"
@@ -170,7 +170,7 @@ def _start_from(given: GivenSavepoint, job: RequestedJob) -> StartDecision:
         Epoch(manifest.epoch + 1),
         1,
         recommit,
-        reshaped=True,  # its files are not the job's: chains are never continued across directories
+        reshaped=True,  # the files belong to another directory: a chain never spans two directories
         renamed=renamed,
         dropped=_missing(manifest.operators, job.operators),
         savepoint=given,
@@ -180,9 +180,9 @@ def _start_from(given: GivenSavepoint, job: RequestedJob) -> StartDecision:
 def renames(
     manifest: Manifest, uid_mapping: Mapping[str, str], wanted: Collection[str], what: str
 ) -> Mapping[str, str] | Refuse:
-    """The part of a job's uid mapping that is still to be applied to `manifest`, which texts call `what`.
+    """Return the part of a job's uid mapping that `manifest` still needs, or `Refuse` if the mapping is wrong.
 
-    `wanted` are the uids of the job's stateful operators, sources and sinks.
+    `wanted` are the uids of the job's stateful operators, sources and sinks. Error texts call the manifest `what`.
     """
     known = {*manifest.operators, *manifest.sources, *manifest.committables, *_uids_of_watermarks(manifest)}
     found: dict[str, str] = {}
@@ -191,7 +191,7 @@ def renames(
             continue
         if old not in known:
             if new in known:
-                continue  # the job has written a checkpoint since it was renamed
+                continue  # the job has written a checkpoint since the renaming
             return Refuse(
                 f"{what} has no uid '{old}', which the uid mapping renames to '{new}'; "
                 f"{_suggestion(old, known)}correct or remove the entry"
@@ -201,7 +201,7 @@ def renames(
                 f"the uid mapping renames '{old}' to '{new}', but this job has no stateful operator, source or sink "
                 f"'{new}'; {_suggestion(new, wanted)}correct or remove the entry"
             )
-        # Also a swap of two uids: a job that crashed after it would swap them back when it resumes.
+        # This refuses a swap of two uids too: a job that resumes after a crash would swap them back.
         if new in found.values() or new in known:
             return Refuse(
                 f"{what} would have state of two operators for uid '{new}', because the uid mapping renames '{old}' to "

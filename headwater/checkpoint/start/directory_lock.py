@@ -1,10 +1,10 @@
 """One job per checkpoint directory.
 
-The lock is `flock` on `<root>/LOCK`: the kernel lets go of it when the process ends, however it ends, so there are no
-stale locks to clean up. The file's content only tells a second job who holds it.
+The lock is `flock` on `<root>/LOCK`. The kernel releases it when the process ends, however it ends, so there are no
+stale locks to clean up. The file's content only tells a second job who holds the lock.
 
-An object store has no locks. There the job that was started last has the directory, and the one before it is fenced
-(claims.py); the same holds on a local directory whose lock was lost.
+An object store has no locks. There the last job to start owns the directory, and every earlier job is fenced
+(claims.py). The same holds for a local directory whose lock was lost.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ class LockOwner:
 
 
 DEAD_OWNER_SECONDS = 5
-"""How long to wait for a lock whose owner is dead: its last child is between fork and letting go."""
+"""How long to wait for a lock whose owner is dead: a child that it just forked may not have closed the lock yet."""
 
 
 class DirectoryLock:
-    """Holds a checkpoint directory for this process, from `acquire` to `release` or to its end.
+    """Locks a checkpoint directory for this process, from `acquire` to `release` or to the end of the process.
 
-    Child processes do not hold it: the descriptor is closed on exec and, by a hook, after fork. Otherwise a slot that
-    outlives its driver would lock the next one out.
+    Child processes do not hold the lock: its descriptor is closed on exec and, by a hook, after fork. Otherwise a slot
+    that outlives its driver would lock out the next driver.
     """
 
     def __init__(self, layout: CheckpointLayout, job_name: str) -> None:
@@ -57,9 +57,9 @@ class DirectoryLock:
         return self._descriptor is not None
 
     def acquire(self) -> None:
-        """Take the directory, or raise JobInUseError that names the pid and host of the job in it.
+        """Lock the directory, or raise JobInUseError that names the pid and host of the job that uses it.
 
-        Does nothing where the directory is not a local one.
+        Does nothing if the directory is not a local one.
         """
         if self.held or not self._layout.is_local:
             return
@@ -88,7 +88,7 @@ class DirectoryLock:
         _held.add(self)
 
     def release(self) -> None:
-        """Let go of the directory. The file stays: deleting it would race with a job that is opening it."""
+        """Unlock the directory. The file stays: deleting it would race with a job that is opening it."""
         if self._descriptor is None:
             return
         os.ftruncate(self._descriptor, 0)
@@ -116,16 +116,16 @@ class DirectoryLock:
         )
 
     def _forget_in_child(self) -> None:
-        # Closing the child's copy does not unlock: the parent's descriptor is the same open file and still holds it.
+        # Closing the child's copy does not unlock: the parent's descriptor refers to the same open file.
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None
 
 
 def in_use(layout: CheckpointLayout) -> bool:
-    """Whether a job may be running in the directory. Without a doubt only for a local one; others have no locks.
+    """Return True if a job may be running in the directory. Always False for a remote directory: it has no lock.
 
-    Does not touch the lock itself: a job that starts at this moment must find it free.
+    Reads the owner but does not take the lock: a job that starts at this moment must find the lock free.
     """
     if not layout.is_local:
         return False
@@ -141,7 +141,7 @@ def in_use(layout: CheckpointLayout) -> bool:
 
 
 def _flock(descriptor: int) -> None:
-    """Lock without waiting; but a child that a dead owner had just forked may hold the lock for a moment longer."""
+    """Lock without waiting, unless the owner is dead: a child that it just forked may hold the lock a moment longer."""
     deadline = time.monotonic() + DEAD_OWNER_SECONDS
     while True:
         try:
@@ -159,7 +159,7 @@ def _read_owner(descriptor: int) -> LockOwner | None:
     try:
         return LockOwner(**json.loads(os.pread(descriptor, 65_536, 0)))
     except (ValueError, TypeError):
-        return None  # the owner is just writing it
+        return None  # the owner is writing it right now
 
 
 def _close_in_child() -> None:

@@ -1,7 +1,7 @@
 """The id of the job that owns a checkpoint directory, from its first start on.
 
-Sinks name what they have not committed yet by it. A driver that dies before its first manifest leaves such things too:
-the next one can clean up after it only if it has the same id.
+Sinks put the id into the names of uncommitted output. A driver that dies before its first manifest leaves such output
+behind, and the next driver can delete it only if it has the same id.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _WRITTEN_BY_AN_EARLIER_VERSION: Final = re.compile(rb"[0-9a-f]{32}")
 
 
 def job_id_of(layout: CheckpointLayout, proposed: str) -> str:
-    """The id that the directory's first job took; `proposed`, from now on, if this is the first."""
+    """Return the id that the directory already has; otherwise give it `proposed` and return that."""
     storage = layout.storage
     try:
         storage.write_once(_FILE, seal(_MAGIC, _FORMAT_VERSION, proposed.encode()))

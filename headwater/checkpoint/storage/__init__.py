@@ -1,1 +1,1 @@
-"""Where bytes are kept: local directories and object stores, written so that a file is whole or not there."""
+"""Storages: local directories and object stores. A file appears whole or not at all."""

@@ -1,8 +1,8 @@
 """Where checkpoints are kept: a directory, or anything that fsspec can reach, behind one small interface.
 
 Names are relative to the storage's URL, with '/' between their parts (`manifests/epoch-000000000012.manifest`). Files
-are written once and never changed, so a storage needs neither append, nor rename, nor locks. What it does need is that
-a file is whole under its name or not there, and that what was written is seen by whoever reads afterwards.
+are written once and never changed, so a storage needs neither append, nor rename, nor locks. It must guarantee two
+things: a file appears whole or not at all, and every later reader sees a written file.
 """
 
 from __future__ import annotations
@@ -20,36 +20,36 @@ _SCHEME = re.compile(r"([a-zA-Z][a-zA-Z0-9+.\-]+)://")
 
 
 class CheckpointStorage(Protocol):
-    """Files of one checkpoint directory. Used by several threads and processes at once; picklable.
+    """The files of one checkpoint directory. Picklable; several threads and processes use it at once.
 
-    Errors of the store itself are OSErrors (a local disk) or StorageError (after retries). FileNotFoundError and
-    FileExistsError mean exactly what they say.
+    If the storage fails, methods raise OSError (a local disk) or StorageError (a remote one, after retries).
+    FileNotFoundError and FileExistsError are never such failures: the file really is missing, or really exists.
     """
 
     @property
     def url(self) -> str:
-        """What opens the same storage elsewhere, and what errors show."""
+        """Opens the same storage elsewhere. Errors show it."""
         ...
 
     @property
     def root(self) -> Path | StoredFile: ...
 
     def create(self, directories: Sequence[str]) -> None:
-        """Make directories, where the store has such things."""
+        """Make directories, if the storage has directories."""
         ...
 
     def write(self, name: str, *, durable: bool = True) -> AbstractContextManager[BinaryIO]:
-        """Open a file that is at `name`, whole and durable, when the block ends without an error; else nothing is.
+        """Open a file for writing. It appears at `name`, whole and durable, when the block ends without an error.
 
-        Replaces what was there. `durable=False` may leave out waiting for the disk.
+        Replaces an existing file. With `durable=False` the storage need not wait for the disk.
         """
         ...
 
     def write_once(self, name: str, content: bytes, *, durable: bool = True) -> None:
-        """Write a small file that must not exist: of several writers exactly one wins, FileExistsError for the rest.
+        """Write a small file that must not exist. Of several writers exactly one wins; the others get FileExistsError.
 
-        `content` must be unique to its writer: where answers get lost, a store takes a file with the same content for
-        the caller's own. If this raises anything else than FileExistsError, the file may or may not be there.
+        `content` must be unique to its writer: if an answer got lost, the storage takes a file with the same content
+        for the caller's own. After any other error the file may or may not exist.
         """
         ...
 
@@ -65,43 +65,43 @@ class CheckpointStorage(Protocol):
         ...
 
     def download(self, name: str, target: Path) -> None:
-        """Copy the file at `name` to a local path. The caller checks what it got."""
+        """Copy the file at `name` to a local path. The caller must check the content."""
         ...
 
     def read(self, name: str) -> bytes: ...
 
     def open(self, name: str) -> BinaryIO:
-        """A reader that can seek: who wants a few ranges of a large file pays for these only."""
+        """Return a reader that can seek: reading a few ranges of a large file transfers little more than these."""
         ...
 
     def size(self, name: str) -> int | None:
-        """Length in bytes; None if there is no such file. Never answered from a cache."""
+        """Return the length in bytes; None if there is no such file. Never answers from a cache."""
         ...
 
     def list(self, directory: str) -> list[str]:
-        """Names (without the directory) of the files in `directory`, in no order; empty where there is none."""
+        """Return the names (without directory) of the files in `directory`, in any order; empty if it is missing."""
         ...
 
     def directories(self) -> Sequence[str]:
-        """Names of the directories directly in this one, in no order; empty if it is not there. For tools."""
+        """Return the names of the directories directly in this one, in any order; empty if it is missing. For tools."""
         ...
 
     def delete(self, name: str) -> bool:
-        """Delete a file. False if it is known not to have been there."""
+        """Delete a file. Return False if it certainly did not exist."""
         ...
 
     def locate(self, name: str) -> Path | StoredFile:
-        """The file as a value to hand around: a Path where the storage is a local directory."""
+        """Return the location of a file: a Path in a local directory, otherwise a StoredFile."""
         ...
 
     def local_copy(self, name: str) -> Path | None:
-        """A copy on this machine that may be read instead. May be damaged: the reader checks, and falls back."""
+        """Return a copy on this machine, if any, to read instead. It may be damaged: readers check and fall back."""
         ...
 
 
 @dataclass(frozen=True)
 class StoredFile:
-    """A file in a storage: what a Path is for a local file, as far as readers need it."""
+    """A file in a remote storage, with the few methods of `Path` that readers need."""
 
     storage: CheckpointStorage
     path: str
@@ -129,27 +129,27 @@ Location = Path | StoredFile
 
 
 def stored(location: Location) -> StoredFile:
-    """`location` in the storage to which it belongs; for a Path that is its directory."""
+    """Return `location` with its storage. For a Path, the storage is its directory."""
     return location if isinstance(location, StoredFile) else StoredFile(LocalStorage(location.parent), location.name)
 
 
 @dataclass(frozen=True)
 class StorageSpec:
-    """All that another process needs to open the same storage. Plain values; pickled with the job."""
+    """What another process needs to open the same storage. Plain values, pickled with the job."""
 
     url: str
     options: Mapping[str, Any] = field(default_factory=dict, repr=False)
-    """For the fsspec file system: endpoint, credentials. Not shown: there may be secrets in it."""
+    """Options of the fsspec file system: endpoint, credentials. Never shown, because they may contain secrets."""
     copies_directory: str | None = None
-    """Where a machine keeps copies of the snapshots that it wrote, if the storage is a remote one."""
+    """Where each machine keeps local copies of the snapshots that it wrote to a remote storage."""
     copies_max_bytes: int = 10 << 30
 
 
 def open_storage(where: str | Path | StorageSpec) -> CheckpointStorage:
-    """The storage at a path, a `file:` URL or a URL of any scheme that fsspec knows. Does not connect yet."""
+    """Return the storage at a path, a `file:` URL or a URL of any scheme that fsspec knows. Does not connect yet."""
     spec = where if isinstance(where, StorageSpec) else StorageSpec(str(where))
     if is_remote(spec.url):
-        # Loading fsspec takes time, and jobs on a local disk do without.
+        # Imported here: loading fsspec takes time, and jobs on a local disk do not need it.
         from headwater.checkpoint.storage.fsspec import FsspecStorage
 
         return FsspecStorage(spec)
@@ -157,7 +157,7 @@ def open_storage(where: str | Path | StorageSpec) -> CheckpointStorage:
 
 
 def is_remote(url: str | Path) -> bool:
-    """Whether `url` means anything else than a path on this machine."""
+    """Return True if `url` is not a path on this machine."""
     scheme = _SCHEME.match(str(url))
     return scheme is not None and scheme[1].lower() != "file"
 

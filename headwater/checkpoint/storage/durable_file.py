@@ -1,7 +1,7 @@
-"""Writing a file so that it is either whole under its name, or not there: also after a power cut.
+"""Writes a file so that it is either whole under its name or missing, even after a power cut.
 
-Temporary name, fsync, rename, fsync of the directory. `durable=False` leaves out both fsyncs: still atomic against a
-killed process, not against a killed machine.
+The steps: temporary name, fsync, rename, fsync of the directory. `durable=False` leaves out both fsyncs: a killed
+process still leaves no partial file, but a machine that loses power may.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ _NO_LINKS: Final = (errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK)
 
 
 def temporary(path: Path) -> Path:
-    """The name under which `path` is written before it is renamed."""
+    """Return the name under which `path` is written before the rename."""
     return path.with_name(path.name + TEMPORARY_SUFFIX)
 
 
 @contextlib.contextmanager
 def replace_atomically(path: Path, *, durable: bool) -> Iterator[BinaryIO]:
-    """Open a file that becomes `path` when the block ends without an error, and leaves nothing otherwise."""
+    """Open a file that becomes `path` when the block ends without an error. After an error, `path` is unchanged."""
     draft = temporary(path)
     try:
         with open(draft, "wb") as file:
@@ -42,9 +42,9 @@ def replace_atomically(path: Path, *, durable: bool) -> Iterator[BinaryIO]:
 
 
 def create_exclusively(path: Path, content: bytes, draft_name: str, *, durable: bool) -> None:
-    """Write `content` to `path`, which must not exist: of several writers exactly one wins.
+    """Write `content` to `path`, which must not exist. Of several writers exactly one wins.
 
-    `draft_name` must be unique to the caller. Raises FileExistsError for the losers; a reader never sees a part.
+    The others get FileExistsError. `draft_name` must be unique to the caller. A reader never sees a partial file.
     """
     draft = path.with_name(draft_name)
     try:
@@ -63,8 +63,8 @@ def create_exclusively(path: Path, content: bytes, draft_name: str, *, durable: 
         except OSError as error:
             if error.errno not in _NO_LINKS:
                 raise
-            # No hard links here (some FUSE mounts). The directory lock keeps other drivers out, so this check only
-            # has to catch this driver's own mistakes.
+            # This file system has no hard links (some FUSE mounts). The directory lock keeps other drivers out, so
+            # this check only has to catch this driver's own mistakes.
             if path.exists():
                 raise FileExistsError(errno.EEXIST, "exists", str(path)) from None
             os.rename(draft, path)

@@ -1,8 +1,8 @@
-"""Checkpoints in an object store, or whatever else fsspec reaches.
+"""Checkpoints in an object store, or in any other storage that fsspec reaches.
 
 An object appears whole or not at all, so there are no temporary names here. Files are first written to the local disk
-and then sent: what was sent in part can be sent again, and the file may stay as a local copy. Every call is retried
-where the error may pass.
+and then sent: a transfer that fails can start again, and the file may stay as a local copy. Calls are retried after
+temporary errors.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ log = logging.getLogger(__name__)
 _T = TypeVar("_T")
 
 READ_AHEAD_BYTES: Final = 8 << 20
-"""A reader asks for so much at once: a small file is one request, a large one few."""
+"""A reader asks for this much at once: one request for a small file, few for a large one."""
 
 _COPIED: Final = "snapshots/"
-"""What a slot reads when it starts again; the rest is read by the driver, and small."""
+"""Only these files get local copies: slots read them when they restart. Other files are small, for the driver."""
 
 
 class FsspecStorage:
     """A `CheckpointStorage` behind a URL such as `s3://bucket/jobs/my-job`.
 
-    `write_once` is a conditional request where the file system has one (S3: `If-None-Match: *`); elsewhere it looks
-    first, and two drivers that start in the same moment may both believe that they won.
+    `write_once` is a conditional request if the file system has one (S3: `If-None-Match: *`). Otherwise it looks for
+    the file first, and two drivers that start at the same moment may both believe that they won.
     """
 
     def __init__(self, spec: StorageSpec, retry: RetryPolicy | None = None) -> None:
@@ -69,7 +69,7 @@ class FsspecStorage:
         return StoredFile(self, "")
 
     def create(self, directories: Sequence[str]) -> None:
-        """An object store has no directories."""
+        """Do nothing: an object store has no directories."""
 
     # --- writing
 
@@ -87,7 +87,7 @@ class FsspecStorage:
             try:
                 fs.pipe_file(path, content, mode="create")
             except FileExistsError:
-                # If the answer to a request was lost, its repetition finds the file that it wrote itself.
+                # If the answer to a request got lost, the retry finds the file that the first request wrote.
                 if fs.cat_file(path) != content:
                     raise
 
@@ -101,7 +101,7 @@ class FsspecStorage:
         self._call("write", name, lambda fs, path: fs.put_file(str(source), path))
 
     def _keep(self, name: str, draft: Path) -> None:
-        """The storage has the file: what becomes of the copy is no reason to fail."""
+        """Keep `draft` as the local copy of `name`. Never fails, because the storage already has the file."""
         assert self.copies is not None
         try:
             self.copies.keep(name, draft)
@@ -188,7 +188,7 @@ class FsspecStorage:
             raise
 
     def _file_system(self) -> tuple[Any, str]:
-        """The file system of this process: its connections and threads do not survive a fork."""
+        """Return (file system, root path), opened anew in each process: connections do not survive a fork."""
         opened = self._opened
         if opened is None or opened[0] != os.getpid():
             try:
@@ -208,7 +208,7 @@ def _names(entries: Iterable[Mapping[str, Any]], kind: str) -> list[str]:
 
 
 class _RangeReader(io.RawIOBase):
-    """A remote file of known size, read in ranges. Remembers the last range."""
+    """Reads a remote file of known size in ranges. Keeps the last range in memory."""
 
     def __init__(self, size: int, fetch: Callable[[int, int], bytes]) -> None:
         self._size = size

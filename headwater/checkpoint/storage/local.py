@@ -20,7 +20,7 @@ from headwater.common.trusted_directories import make_directory
 
 
 class LocalStorage:
-    """A `CheckpointStorage` on a POSIX file system. Every error is the OSError that the kernel gave."""
+    """A `CheckpointStorage` on a POSIX file system. Every error is the kernel's OSError."""
 
     def __init__(self, root: Path) -> None:
         self.root = root

@@ -1,8 +1,8 @@
-"""Local recovery: snapshots that this machine wrote to a remote storage, kept here so that a slot that starts again on
-its host need not fetch them.
+"""Local recovery: copies of the snapshots that this machine wrote to a remote storage. A slot that restarts on the same
+machine reads them instead of the remote files.
 
-A copy is a convenience and never the truth: readers check every byte they use against the manifest, and go to the
-storage from the first one that is wrong. So copies are not fsynced, and anybody may delete them at any time.
+Readers check every byte of a copy and fall back to the storage at the first wrong one. So copies are not fsynced, and
+anybody may delete them at any time.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _YOUNG_SECONDS: Final = 60
 
 
 class LocalCopies:
-    """The copies of one checkpoint storage on one machine, shared by all slots on it. Bounded: the oldest go first."""
+    """One machine's copies of files in one checkpoint storage, shared by all its slots. Deletes the oldest first."""
 
     def __init__(self, directory: str | Path, url: str, max_bytes: int) -> None:
         self.directory = Path(directory).expanduser() / f"copies-{xxhash.xxh64_hexdigest(url.encode())}"
@@ -67,12 +67,12 @@ class LocalCopies:
         return path.parent == self.directory
 
     def keep(self, name: str, draft: Path) -> None:
-        """`draft` becomes the copy of `name`, and the oldest copies make room for it. It is gone from its old place."""
+        """Make `draft` the copy of `name`: it is renamed. Delete the oldest copies if there are too many bytes."""
         os.replace(draft, self._path(name))
         self._make_room()
 
     def find(self, name: str) -> Path | None:
-        """The copy of `name`, if there is one. Being asked for makes it young again."""
+        """Return the copy of `name`, if there is one. It then counts as the youngest copy."""
         path = self._path(name)
         try:
             os.utime(path)
@@ -82,7 +82,7 @@ class LocalCopies:
         return path
 
     def drop(self, name: str) -> None:
-        """The storage no longer has `name`."""
+        """Delete the copy of `name`, because the storage no longer has the file."""
         with contextlib.suppress(OSError):
             self._path(name).unlink()
 

@@ -1,4 +1,4 @@
-"""Asking a remote store again: for errors that pass, with growing pauses, and not for ever."""
+"""Retries calls to a remote storage after temporary errors: with growing pauses, and not for ever."""
 
 from __future__ import annotations
 
@@ -53,11 +53,11 @@ _PASSING_CLASSES: Final = frozenset(
         "requests.exceptions.Timeout",
     }
 )
-"""Errors of client libraries that are no OSErrors, by name: the libraries are optional."""
+"""Temporary errors of client libraries that are no OSErrors. By name, because the libraries are optional."""
 
 
 def passes(error: BaseException) -> bool:
-    """Whether `error` may be gone when the same call is made again."""
+    """Return True if `error` may be temporary: the same call may succeed later."""
     if isinstance(error, _FINAL):
         return False
     if isinstance(error, ConnectionError | TimeoutError):
@@ -69,7 +69,7 @@ def passes(error: BaseException) -> bool:
 
 @dataclass(frozen=True)
 class RetryPolicy:
-    """How often and how long. The default rides out a store that is away for half a minute."""
+    """How often to retry, and how long to pause. The default survives a storage that is away for half a minute."""
 
     attempts: int = 12
     first_delay_seconds: float = 0.2
@@ -77,7 +77,7 @@ class RetryPolicy:
     sleep: Callable[[float], None] = time.sleep
 
     def call(self, what: str, url: str, call: Callable[[], _T]) -> _T:
-        """The result of `call`. FileNotFoundError and FileExistsError pass through; else StorageError."""
+        """Return the result of `call`. Raises StorageError, but passes on FileNotFoundError and FileExistsError."""
         for attempt in range(1, self.attempts + 1):
             try:
                 return call()
@@ -89,7 +89,7 @@ class RetryPolicy:
                 if attempt == self.attempts:
                     raise StorageError(_text(what, url, attempt, error)) from error
                 delay = min(self.first_delay_seconds * 2 ** (attempt - 1), self.max_delay_seconds)
-                # Half of it is left to chance, so that many slots do not come back all at once.
+                # Half of the delay is random, so that many slots do not come back all at once.
                 delay *= random.uniform(0.5, 1)
                 log.warning("checkpoint storage: %s of %s failed (%r); again in %.1f s", what, url, error, delay)
                 self.sleep(delay)

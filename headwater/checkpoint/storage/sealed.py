@@ -1,4 +1,4 @@
-"""The envelope of small files that are read whole: magic, format version, length and checksum around a payload.
+"""The envelope of small files: magic, format version, length and checksum around a payload.
 
 ::
 
@@ -18,7 +18,7 @@ _CHECKSUM: Final = struct.Struct("<Q")
 
 
 class BrokenSealError(ValueError):
-    """The content is not what was sealed. `version` is set if only the format version is another one."""
+    """The content is not what was sealed. `version` is set if the format version is not the expected one."""
 
     def __init__(self, reason: str, version: int | None = None) -> None:
         super().__init__(reason)
@@ -26,7 +26,7 @@ class BrokenSealError(ValueError):
 
 
 def seal(magic: bytes, version: int, payload: bytes) -> bytes:
-    """The content of a file that `unseal` gives `payload` back for, and nothing else."""
+    """Return the content of a file from which `unseal` gets `payload` back."""
     head = _HEAD.pack(magic, version, len(payload))
     return head + payload + _CHECKSUM.pack(xxhash.xxh64_intdigest(payload))
 
