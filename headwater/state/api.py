@@ -54,7 +54,7 @@ class AppendingState(State, Generic[IN, OUT]):
 
     @abstractmethod
     def get(self) -> OUT | None:
-        """What the elements added so far amount to."""
+        """Return the result of all elements added so far."""
 
     @abstractmethod
     def add(self, value: IN) -> None:
@@ -62,19 +62,19 @@ class AppendingState(State, Generic[IN, OUT]):
 
 
 class MergingState(AppendingState[IN, OUT]):
-    """Appending state of which two can be made into one, as merging windows need."""
+    """Appending state that can be merged with another, as merging windows require."""
 
     __slots__ = ()
 
 
 class ReducingState(MergingState[T, T]):
-    """One value per key, combined from the added ones by a reduce function. `get()` is None before the first `add`."""
+    """One value per key: a reduce function combines all added values. `get()` is None before the first `add`."""
 
     __slots__ = ()
 
 
 class AggregatingState(MergingState[IN, OUT]):
-    """One accumulator per key of an aggregate function. `get()` is its result, or None before the first `add`."""
+    """One accumulator of an aggregate function per key. `get()` is its result, or None before the first `add`."""
 
     __slots__ = ()
 
@@ -86,7 +86,7 @@ class ListState(MergingState[T, Iterable[T]]):
 
     @abstractmethod
     def get(self) -> list[T]:
-        """The elements in the order they were added. The list is the caller's; changing it does not change state."""
+        """Return a new list of the elements, in the order they were added. Changing that list does not change state."""
 
     @abstractmethod
     def update(self, values: list[T]) -> None:
@@ -101,9 +101,9 @@ class ListState(MergingState[T, Iterable[T]]):
 
 
 class MapState(State, Generic[K, V]):
-    """A map per key. Each of its entries is stored for itself: changing one of a million writes one.
+    """A map per key. Its entries are stored separately: changing one of a million writes one.
 
-    Entries come in no defined order, as in Flink: it may be another after a restore, and with another backend.
+    The order of entries is not defined, as in Flink: it may change with a restore or with another backend.
     """
 
     __slots__ = ()
@@ -130,7 +130,7 @@ class MapState(State, Generic[K, V]):
 
     @abstractmethod
     def items(self) -> Iterable[tuple[K, V]]:
-        """All entries as of now: the map may be changed while they are gone through. The order is not defined."""
+        """Return all entries as of now: the caller may change the map while it iterates. The order is not defined."""
 
     @abstractmethod
     def keys(self) -> Iterable[K]:
@@ -200,7 +200,7 @@ class ReadOnlyBroadcastState(State, Generic[K, V]):
 
 
 class BroadcastState(ReadOnlyBroadcastState[K, V]):
-    """What every partition was told alike. Each partition must do the same to it."""
+    """A map that is the same in every partition. So every partition must make the same changes to it."""
 
     __slots__ = ()
 
@@ -228,7 +228,7 @@ class OperatorStateStore(ABC):
 
     @abstractmethod
     def get_list_state(self, state_descriptor: ListStateDescriptor) -> ListState[object]:
-        """The list state of that name; when the job is rescaled its elements are dealt out to the partitions."""
+        """Return the list state of that name. When the job is rescaled, its elements are dealt out again."""
 
     @abstractmethod
     def get_broadcast_state(self, state_descriptor: MapStateDescriptor) -> BroadcastState[object, object]:

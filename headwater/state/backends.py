@@ -12,11 +12,11 @@ HEAP: Final = "heap"
 ROCKSDB: Final = "rocksdb"
 
 _NAMES = {HEAP: HEAP, "hashmap": HEAP, ROCKSDB: ROCKSDB}
-"""With Flink's own name of the backend on the heap."""
+"""'hashmap' is Flink's name for the heap backend."""
 
 
 def backend_kind(name: str) -> str:
-    """`HEAP` or `ROCKSDB`; `ConfigurationError` for any other name."""
+    """Return `HEAP` or `ROCKSDB`. Raises `ConfigurationError` for any other name."""
     kind = _NAMES.get(name)
     if kind is None:
         raise ConfigurationError(
@@ -29,10 +29,10 @@ def backend_kind(name: str) -> str:
 def make_keyed_backend(
     kind: str, uid: str, max_parallelism: int, key_groups: range, options: Any = None
 ) -> KeyedStateBackend:
-    """An empty backend. `options` are `RocksDBOptions` for 'rocksdb' (None: the defaults); 'heap' has none."""
+    """Return an empty backend. `options` are `RocksDBOptions` for 'rocksdb' (None: the defaults); 'heap' has none."""
     if backend_kind(kind) == HEAP:
         return HeapKeyedStateBackend(uid, max_parallelism, key_groups)
-    # Only who asks for it loads RocksDB.
+    # Imported here: jobs with heap state must not load RocksDB.
     from headwater.state.rocksdb.backend import RocksDBKeyedStateBackend
 
     return RocksDBKeyedStateBackend(uid, max_parallelism, key_groups, options)

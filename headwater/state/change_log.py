@@ -1,4 +1,4 @@
-"""Logs {key: what was there before it changed}, and how those of several epochs become one."""
+"""Undo logs {key: its value before the change}, and how the logs of several epochs are joined into one."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ Log = dict[Any, Any]
 
 
 class Join(Protocol):
-    """`merged` or `absorbed`."""
+    """The signature of `merged` and `absorbed`."""
 
     def __call__(self, older: Log, newer: Log, combine: Combine | None = None) -> Log: ...
 
 
 Combine = Callable[[Any, Any, Any, Join], Any]
-"""(key, what the older log has, what the newer one has, how to join what is a log again) -> what both have."""
+"""(key, entry of the older log, entry of the newer log, how to join nested logs) -> entry of the joined log"""
 
 
 def merged(older: Log, newer: Log, combine: Combine | None = None) -> Log:
-    """One log of the changes in both. What was there before the older ones counts, where `combine` does not say it."""
+    """Return one log of the changes in both. Without `combine`, the older log's entry wins."""
     log = {**newer, **older}
     if combine is not None:
         for key in older.keys() & newer.keys():
@@ -29,9 +29,9 @@ def merged(older: Log, newer: Log, combine: Combine | None = None) -> Log:
 
 
 def absorbed(older: Log, newer: Log, combine: Combine | None = None) -> Log:
-    """The same of logs that nobody needs any more: one of them becomes the result.
+    """Like `merged`, but reuses one of the two logs for the result: the caller must not use them afterwards.
 
-    It costs what the smaller one has, so that an epoch does not pay for all that changed before it.
+    The cost depends on the smaller log, so an epoch does not pay for all changes before it.
     """
     if combine is not None:
         for key in older.keys() & newer.keys():
@@ -44,5 +44,5 @@ def absorbed(older: Log, newer: Log, combine: Combine | None = None) -> Log:
 
 
 def keep_first(log: Log, keys: Iterable[Any], befores: Iterable[Any]) -> None:
-    """Add what was there before of those keys that `log` does not have. Without a Python instruction per key."""
+    """Add (key, before) to `log` for keys that it does not have. Runs without a Python instruction per key."""
     deque(map(log.setdefault, keys, befores), maxlen=0)

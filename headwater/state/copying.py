@@ -45,13 +45,13 @@ ATOMIC: set[type] = {
     FunctionType,
     BuiltinFunctionType,
 }
-"""Exact classes whose instances never change and hold nothing that does. Grows as classes are met (enums, numpy)."""
+"""Exact classes whose instances, and all they refer to, never change. Others are added at run time (enums, numpy)."""
 
 PLAIN = frozenset({type(None), bool, int, float, str, bytes})
-"""Exact classes whose instances, beside that, can always be pickled."""
+"""Those of `ATOMIC` whose instances can always be pickled."""
 
 _MUTABLE: set[type] = {list, dict, set, bytearray, Row}
-"""Exact classes whose instances do change; a memo, too."""
+"""Exact classes whose instances can change. Others are added at run time."""
 
 
 def captured(value: Any) -> Any:

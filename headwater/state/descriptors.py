@@ -22,7 +22,7 @@ class StateDescriptor(ABC):
     """Base of all descriptors. The name is the identity of the state within its operator, across versions of a job."""
 
     kind: ClassVar[str]
-    """The shape of the state; persisted, so that another shape under the same name is noticed."""
+    """The shape of the state. It is persisted, so that a restore with another shape is refused."""
 
     def __init__(self, name: str, type_info: TypeInformation | None = None) -> None:
         if not isinstance(name, str) or not name:
@@ -40,7 +40,7 @@ class StateDescriptor(ABC):
         return self.name
 
     def enable_time_to_live(self, ttl_config: StateTtlConfig) -> None:
-        """Let the state expire as `ttl_config` says. A state that was stored without TTL cannot get it later."""
+        """Let the state expire as `ttl_config` says. A state that was stored without TTL cannot get one later."""
         if not isinstance(ttl_config, StateTtlConfig):
             hint = "; did you forget build()?" if isinstance(ttl_config, StateTtlConfig.Builder) else ""
             raise TypeMismatchError(
@@ -50,20 +50,20 @@ class StateDescriptor(ABC):
         self._ttl_config = ttl_config
 
     def get_ttl_config(self) -> StateTtlConfig | None:
-        """The TTL in force, or None."""
+        """Return the TTL if there is one and it is enabled, otherwise None."""
         config = self._ttl_config
         return config if config is not None and config.is_enabled() else None
 
     def migrate_with(self, function: Callable[[Any], Any], *, to_version: int) -> Self:
-        """Say that values of this state are of version `to_version`, and how to make one from the version before.
+        """Declare that values of this state have version `to_version`; `function` makes one from the version before.
 
-        Headwater's own; PyFlink has nothing like it. A state is of version 1 until it says otherwise. When state of a
-        lower version is restored, `function` is called once for each value: of a value state its value, of a list state
-        each element, of a map state each map value, of a reducing state the value, of an aggregating state the
-        accumulator. State of version 1 restored by a program with functions to 2 and to 3 goes through both.
+        Headwater's own; PyFlink has nothing like it. Without it, a state has version 1. When state of a lower version
+        is restored, `function` is called once for each value: a value state's value, each element of a list state, each
+        map value of a map state, a reducing state's value, an aggregating state's accumulator. State of version 1 goes
+        through the functions to 2 and to 3 if the program has both.
 
-        Dataclasses and NamedTuples that can be read as they are today are given as such; others, and those whose class
-        is gone, come as a `StoredRecord`, which has the stored fields as attributes.
+        `function` gets dataclasses and NamedTuples as objects of today's class if that is possible. Otherwise, or if
+        the class is gone, it gets a `StoredRecord`, which has the stored fields as attributes.
         """
         if isinstance(to_version, bool) or not isinstance(to_version, int) or to_version < 2:
             raise StateError(
@@ -80,11 +80,11 @@ class StateDescriptor(ABC):
 
     @property
     def version(self) -> int:
-        """The version of the values that this program stores."""
+        """The version of the values that this program writes."""
         return max(self._migrations, default=1)
 
     def get_migrations(self) -> Mapping[int, Callable[[Any], Any]]:
-        """{version: what makes a value of it from one of the version before}"""
+        """Return {version: function that makes a value of it from one of the version before}."""
         return self._migrations
 
     def __repr__(self) -> str:

@@ -1,4 +1,4 @@
-"""Reducing and aggregating state: a value state and a user's function. The same for every backend."""
+"""Reducing and aggregating state, made of a value state and the user's function. The same for every backend."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""What a keyed state backend is: state and timers of one operator partition, with a life in epochs.
+"""The interface of keyed state backends: the state and timers of one operator partition, and their life in epochs.
 
     begin_epoch()
       current_key = ...; states are read and changed; timers are registered and fire
-    delta_sections()          where a checkpoint ends: what changed since the last one, to be persisted
-    commit_epoch(cut=...)     or rollback_epoch(): as if the epoch had not been
-    checkpoint_completed()    or checkpoint_failed(): later, once it is known what became of the checkpoint
+    delta_sections()          only if a checkpoint is cut here: what changed since the last checkpoint
+    commit_epoch(cut=...)     or rollback_epoch(): undo the epoch
+    checkpoint_completed()    or checkpoint_failed(): later, when the checkpoint settles
 
 A checkpoint may span many epochs, and epochs go on while one is in flight; there is at most one. All calls come from
 the processing thread, except `committed_value`.
@@ -33,7 +33,7 @@ from headwater.state.timers import TimerQueue
 
 
 class _NoKey:
-    """The current key when there is none. Looking anything up with it raises, so that the hot path need not check."""
+    """Stands for "no current key". Any look-up with it raises, so the hot path need not check."""
 
     def __hash__(self) -> int:
         raise StateError(
@@ -55,17 +55,17 @@ class KeyedStateBackend(ABC):
         self.max_parallelism = max_parallelism
         self.key_groups = key_groups
         self.current_key: Any = NO_KEY
-        """The key that plain states are about; set by the operator before each record and timer."""
+        """States read and write the entry of this key. The operator sets it before each record and timer."""
         self.reads_ahead = False
-        """Whether `prefetch` is worth the trouble now."""
+        """True while `prefetch` saves time."""
         self.current_namespace: Any = None
-        """With `current_key`, what namespaced states are about: a window."""
+        """Namespaced states read and write the entry of `current_key` and this namespace, which is a window."""
         self.processing_time_ms = 0
-        """The epoch's `now`, for TTL; set by whoever runs the operator."""
+        """The epoch's `now`, for TTL. The runner sets it."""
         self.watermark = MIN_WATERMARK
-        """The operator's watermark, for event-time TTL. While event-time timers fire, the timer's timestamp."""
+        """The operator's watermark, for event-time TTL. While event-time timers fire: the timer's timestamp."""
         self.rollbacks = 0
-        """How often state was taken back: who keeps something derived from state makes it anew when this changes."""
+        """How often state was rolled back or rewound. When it changes, rebuild whatever is derived from state."""
         self.event_timers = TimerQueue(uid, EVENT_TIMERS, max_parallelism)
         self.processing_timers = TimerQueue(uid, PROCESSING_TIMERS, max_parallelism)
 
@@ -82,89 +82,89 @@ class KeyedStateBackend(ABC):
     @overload
     def get_state(self, descriptor: StateDescriptor) -> State: ...
     def get_state(self, descriptor: StateDescriptor) -> State:
-        """The state of that name, about `current_key`. The same object for the same name.
+        """Return the state of that name, for `current_key`. The same name gives the same object.
 
-        `StateError` if the name is taken, or was restored, with another shape.
+        Raises `StateError` if a state of that name exists, or was restored, with another shape.
         """
         return self._get_state(descriptor, namespaced=False)
 
     def get_namespaced_state(self, descriptor: StateDescriptor) -> State:
-        """The state of that name, about `current_key` and `current_namespace` (any hashable, picklable value)."""
+        """Return the state of that name, for `current_key` and `current_namespace` (any hashable, picklable value)."""
         return self._get_state(descriptor, namespaced=True)
 
     @abstractmethod
     def get_folded_panes(self, name: str) -> FoldedPanes:
-        """Accumulators of windows, which are used many at a time. A name is a state's, or that of panes."""
+        """Return panes for the accumulators of windows, used many at a time. States and panes must not share a name."""
 
     @abstractmethod
     def get_element_panes(self, name: str) -> ElementPanes:
-        """Elements of windows, which are used many at a time."""
+        """Return panes for the elements of windows, used many at a time."""
 
     @abstractmethod
     def _get_state(self, descriptor: StateDescriptor, namespaced: bool) -> State: ...
 
     def prefetch(self, keys: Iterable[Any]) -> None:
-        """Read what there is for `keys`, which are about to be used, if that costs less than one by one."""
+        """Read the state of `keys`, which are about to be used, if reading them together is cheaper."""
 
     @abstractmethod
     def begin_epoch(self) -> None:
-        """An epoch begins. What was changed since the last commit, outside any epoch, belongs to it."""
+        """Begin an epoch. Changes made outside of epochs, since the last commit, belong to it."""
 
     @abstractmethod
     def check_types(self) -> None:
-        """`TypeMismatchError` if the epoch wrote what does not fit the type declared for it. Before it is committed."""
+        """Raise `TypeMismatchError` if a value that the epoch wrote does not fit its type. Called before the commit."""
 
     @abstractmethod
     def commit_epoch(self, *, cut: bool = False) -> None:
-        """What the epoch changed is final, unless the whole job goes back to a checkpoint.
+        """Make the epoch's changes final, unless the whole job goes back to a checkpoint.
 
-        With `cut` the epoch is the last one of a checkpoint that is now in flight.
+        With `cut`, a checkpoint ends with this epoch and is now in flight.
         """
 
     @abstractmethod
     def checkpoint_completed(self) -> None:
-        """The checkpoint in flight is durable. Between epochs."""
+        """The checkpoint in flight is durable. Called between epochs."""
 
     @abstractmethod
     def checkpoint_failed(self) -> None:
-        """There will be no such checkpoint: the next delta contains its changes too. Between epochs."""
+        """The checkpoint in flight failed: the next delta must contain its changes too. Called between epochs."""
 
     @abstractmethod
     def rewind(self) -> bool:
-        """Go back to the last durable checkpoint (or to what was loaded); False if that cannot be done in memory."""
+        """Go back to the last durable checkpoint, or to the loaded state. Return False if only a reload can do that."""
 
     @abstractmethod
     def rollback_epoch(self) -> None:
-        """Take back all that changed since the last commit, timers included."""
+        """Undo all changes since the last commit, timers included."""
 
     @abstractmethod
     def delta_sections(self) -> list[Section]:
-        """What changed since the last checkpoint. Called once, after the last change of an epoch, if one is cut there.
+        """Return what changed since the last checkpoint. Called once per cut, after the last change of its epoch.
 
-        Cleans up a few expired entries first, which are then part of the changes.
+        Removes a few expired entries first; these removals are part of the delta.
         """
 
     @abstractmethod
     def full_sections(self) -> Iterator[Section]:
-        """All that is there now except what has expired. State must not change while the sections are gone through."""
+        """Yield the whole state except expired entries. State must not change while the caller iterates."""
 
     @abstractmethod
     def load_section(self, section: Section) -> None:
-        """Restore a section: those of a full snapshot first, then those of its deltas, in the order of the epochs.
+        """Restore one section. The caller loads a full snapshot first, then its deltas in the order of their epochs.
 
-        `section.key_group` must be one of `key_groups`. Not part of an epoch; before the first use of any state.
+        `section.key_group` must be one of `key_groups`. Called outside of epochs, before the first use of any state.
         """
 
     @abstractmethod
     def committed_value(self, state_name: str, key: Any, namespace: Any = None) -> Any:
-        """What the last committed epoch left: a value, list or dict, an aggregate's result; None if there is nothing.
+        """Return the state after the last committed epoch: a value, list, dict or aggregate result; None if none.
 
-        May be called from another thread, also while an epoch is under way. The result must not be changed.
+        Any thread may call this, also during an epoch. The caller must not change the result.
         """
 
     @abstractmethod
     def number_of_entries(self) -> int:
-        """How many keys have something stored, summed over the states."""
+        """Return the number of keys with an entry, summed over all states."""
 
     @abstractmethod
     def clear_current_key(self) -> None:
@@ -172,8 +172,8 @@ class KeyedStateBackend(ABC):
 
     @abstractmethod
     def keys(self, state_name: str) -> list[Any]:
-        """The keys that have something stored in that state."""
+        """Return the keys that have an entry in that state."""
 
     @abstractmethod
     def state_names(self) -> list[str]:
-        """The states that are there, restored or asked for."""
+        """Return the names of all states that were restored or asked for."""

@@ -1,4 +1,4 @@
-"""Makes the states of several namespaces into one, when the windows they belong to become one."""
+"""Merges the state of several namespaces when their windows merge."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from headwater.state.keyed_backend import KeyedStateBackend
 
 
 def merge_namespaces(backend: KeyedStateBackend, state: State, target: Any, sources: Iterable[Any]) -> None:
-    """Bring what `state` has for the current key in the namespaces `sources` into `target`; they are empty then.
+    """Move the entries of the current key from the namespaces `sources` into `target`, and merge them there.
 
-    `state` is a reducing, aggregating or list state of `backend`. `backend.current_namespace` is `target` afterwards.
+    `state` is a reducing, aggregating or list state of `backend`. Afterwards `backend.current_namespace` is `target`.
     """
     if isinstance(state, ReducingState):
         for value in _taken(backend, state.get, state, sources):

@@ -1,4 +1,4 @@
-"""State of one operator partition that belongs to no key: lists, and maps that every partition holds alike."""
+"""State of one operator partition that belongs to no key: lists, and maps that are the same in every partition."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from headwater.state.type_check import StateTypeCheck
 
 _LAYOUTS = {OPERATOR: StateLayout("list", False, False), BROADCAST: StateLayout("map", False, False)}
 _STORED_KINDS = {OPERATOR: "operator-list", BROADCAST: "operator-broadcast"}
-"""What a section's payload begins with; version and declared type of the values follow, except in old ones."""
+"""First part of a payload's layout. Version and declared type of the values follow, except in old payloads."""
 _WORDS = {OPERATOR: "a list state", BROADCAST: "a broadcast state"}
 _KEY = None
-"""The one key under which each list or map is stored."""
+"""Each list or map is stored under this key."""
 
 _Store = HeapListState | HeapBroadcastState
 
 
 class _Held(NamedTuple):
-    """One state of the backend."""
+    """One state, with what the backend knows about it."""
 
     kind: str  # of its sections
     store: _Store
@@ -37,16 +37,16 @@ class _Held(NamedTuple):
 
 
 class _SingleScope:
-    """All states are about the same "key"."""
+    """Gives all states the same "key"."""
 
     current_key: Any = _KEY
 
 
 class OperatorStateBackend:
-    """Non-keyed state of one operator (`uid`) in one partition. The life in epochs is that of a keyed backend.
+    """Non-keyed state of one operator (`uid`) in one partition. It lives in epochs like a keyed backend.
 
-    What is changed before the first epoch (`initialize_state`, `open`) is kept when that epoch is rolled back: these
-    calls are not repeated.
+    Rolling back the first epoch keeps changes made before it, in `initialize_state` and `open`: these calls are not
+    repeated.
     """
 
     def __init__(self, uid: str) -> None:
@@ -56,31 +56,31 @@ class OperatorStateBackend:
         self._asked_for: set[str] = set()
         self._checks: dict[str, StateTypeCheck] = {}
         self._misfit: TypeMismatchError | None = None
-        """What is wrong with what `open` stored."""
+        """Raised at the end of the epoch: `open` stored a value that does not fit its declared type."""
         self._opened_dirty = False
-        """Something changed outside epochs since the last checkpoint: going back to it takes new functions."""
+        """State changed outside of epochs since the last checkpoint, so going back to it needs new functions."""
 
     def get_list_state(self, state_descriptor: ListStateDescriptor) -> ListState[Any]:
-        """The list state of that name. The same object for the same name."""
+        """Return the list state of that name. The same name gives the same object."""
         self._check(state_descriptor, ListStateDescriptor, "operator list state")
         return cast(HeapListState, self._asked(state_descriptor, OPERATOR))
 
     def get_broadcast_state(self, state_descriptor: MapStateDescriptor) -> BroadcastState[Any, Any]:
-        """The broadcast state of that name. The same object for the same name.
+        """Return the broadcast state of that name. The same name gives the same object.
 
-        Every partition must do the same to it: after a restore a partition may be given another one's.
+        Every partition must make the same changes to it: after a restore, a partition may get another one's.
         """
         self._check(state_descriptor, MapStateDescriptor, "broadcast state")
         return cast(HeapBroadcastState, self._asked(state_descriptor, BROADCAST))
 
     def get_read_only_broadcast_state(self, state_descriptor: MapStateDescriptor) -> ReadOnlyBroadcastState[Any, Any]:
-        """The broadcast state of that name, for those who may not change it."""
+        """Return the broadcast state of that name, for callers that must not change it."""
         self._check(state_descriptor, MapStateDescriptor, "broadcast state")
         state = cast(HeapBroadcastState, self._asked(state_descriptor, BROADCAST))
         return ReadOnlyHeapBroadcastState(state_descriptor.name, state)
 
     def begin_epoch(self) -> None:
-        """An epoch begins. What was changed since the last commit stays changed, and is part of the next delta."""
+        """Begin an epoch. Changes since the last commit stay when it is rolled back, and go into the next delta."""
         if any(held.store.undo for held in self._stores.values()):
             self._opened_dirty = True
             try:
@@ -92,14 +92,14 @@ class OperatorStateBackend:
                     store.commit()
 
     def check_types(self) -> None:
-        """`TypeMismatchError` if what the epoch, or `open`, wrote does not fit the type declared for it."""
+        """Raise `TypeMismatchError` if a value that the epoch or `open` wrote does not fit its declared type."""
         if self._misfit is not None:
             raise self._misfit
         for name, check in self._checks.items():
             check.check(self._stores[name].store)
 
     def commit_epoch(self, *, cut: bool = False) -> None:
-        """What the epoch changed is final; with `cut` it ends a checkpoint that is now in flight."""
+        """Make the epoch's changes final. With `cut`, a checkpoint ends with this epoch and is now in flight."""
         for _, store, _ in self._stores.values():
             store.commit(cut=cut)
 
@@ -111,25 +111,25 @@ class OperatorStateBackend:
             form.checkpoint_completed()
 
     def checkpoint_failed(self) -> None:
-        """The next delta contains the changes of the checkpoint in flight too."""
+        """The checkpoint in flight failed: the next delta must contain its changes too."""
         for _, store, form in self._stores.values():
             store.checkpoint_failed()
             form.checkpoint_failed()
 
     def rewind(self) -> bool:
-        """Go back to the last durable checkpoint; False if what `open` did would be undone, which is not repeated."""
+        """Go back to the last durable checkpoint. Return False if that undoes what `open` did, which runs only once."""
         for _, store, form in self._stores.values():
             store.rewind()
             form.checkpoint_failed()
         return not self._opened_dirty
 
     def rollback_epoch(self) -> None:
-        """Take back what changed since the epoch began."""
+        """Undo all changes since the epoch began."""
         for _, store, _ in self._stores.values():
             store.rollback()
 
     def delta_sections(self) -> list[Section]:
-        """What changed since the last checkpoint."""
+        """Return what changed since the last checkpoint."""
         sections: list[Section] = []
         for name, (_, store, form) in self._stores.items():
             log = store.changes()
@@ -140,15 +140,15 @@ class OperatorStateBackend:
         return sections
 
     def full_sections(self) -> Iterator[Section]:
-        """All that is there now."""
+        """Yield the whole state."""
         for name, (_, store, _) in self._stores.items():
             if store.table:
                 yield self._section(name, store.full_entries(store.table, None))
 
     def load_section(self, section: Section) -> None:
-        """Restore a section; a full snapshot's first, then those of its deltas.
+        """Restore one section. The caller loads a full snapshot first, then its deltas.
 
-        The chains of several old partitions may be loaded one after the other: a broadcast state is in each of them.
+        It may load the chains of several old partitions one after the other: each contains the whole broadcast state.
         """
         stored, entries, changes = codec.decode_evolved(section.payload, section.uid, section.name)
         if section.uid != self.uid or not stored or stored[0] != _STORED_KINDS.get(section.kind):
@@ -161,28 +161,28 @@ class OperatorStateBackend:
         held.store.load_entries(entries)
 
     def lists(self) -> dict[str, tuple[StateLayout, list[Any]]]:
-        """{name: (form of the elements, elements)} of the list states, as they are stored. For tools."""
+        """Return {name: (layout of the elements, elements)} of the list states, unconverted. For tools."""
         held = {name: held for name, held in self._stores.items() if held.kind == OPERATOR}
         return {name: (each.form.layout, self.committed_list(name)) for name, each in held.items()}
 
     def put_list(self, name: str, layout: StateLayout, elements: list[Any]) -> None:
-        """Store `elements`, which are of the form `layout`, as a loaded section would. For tools."""
+        """Store `elements`, which have the layout `layout`, as if a section was loaded. For tools."""
         held = self._held(name, OPERATOR)
         held.form.loaded(layout, ())
         held.store.load_entries(([_KEY], [0], [elements], []))
 
     def committed_list(self, state_name: str) -> list[Any]:
-        """What the last commit says; [] if there is nothing. May be called from another thread."""
+        """Return the elements as of the last commit; [] if there are none. Any thread may call this."""
         found = self._committed(state_name)
         return [] if found is ABSENT else list(found)
 
     def committed_broadcast(self, state_name: str) -> dict[Any, Any]:
-        """What the last commit says; {} if there is nothing. May be called from another thread."""
+        """Return the map as of the last commit; {} if there is none. Any thread may call this."""
         found = self._committed(state_name)
         return {} if found is ABSENT else dict(found)
 
     def number_of_entries(self) -> int:
-        """How many elements are stored, summed over the lists and maps."""
+        """Return the number of elements in all lists and maps."""
         return sum(len(elements) for _, store, _ in self._stores.values() for elements in store.table.values())
 
     def _committed(self, state_name: str) -> Any:

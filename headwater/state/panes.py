@@ -1,10 +1,10 @@
-"""Panes: what is kept per key and window, for operators that work on whole batches and whole windows.
+"""Panes: state per key and window, for operators that work on whole batches and whole windows.
 
-A namespaced state answers for one key and namespace at a time. Tumbling and sliding windows have a simpler life: the
-records of a batch fall into few windows, and a window ends for all its keys at once. So panes take columns of keys,
-namespaces and values, and give out all keys of a namespace. They live in epochs like all keyed state.
+A namespaced state serves one key and namespace at a time. Tumbling and sliding windows need less: the records of a
+batch fall into few windows, and a window ends for all its keys at once. So panes take columns of keys, namespaces and
+values, and return all keys of a namespace at once. They live in epochs like all keyed state.
 
-The namespace is where the window, or the slice that several windows share, begins.
+The namespace is the start of the window, or of the slice that several windows share.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ class Panes(ABC):
 
     @abstractmethod
     def namespaces(self) -> Collection[int]:
-        """The namespaces that hold something."""
+        """Return the namespaces that have entries."""
 
     @abstractmethod
     def peek(self, namespace: int) -> Mapping[Any, Any]:
-        """{key: value} of a namespace, for looking only: no value may be changed, nor handed to a user."""
+        """Return {key: value} of a namespace. The caller must not change a value, nor hand it to a user."""
 
     @abstractmethod
     def take(self, namespace: int) -> tuple[list[Any], list[Any]]:
-        """Remove a namespace; return its keys, in the order they came, and their values, which are the caller's."""
+        """Remove a namespace. Return its keys, in the order they came, and their values. The caller owns both."""
 
     @abstractmethod
     def drop(self, namespace: int) -> None:
@@ -37,7 +37,7 @@ class Panes(ABC):
 
 
 class FoldedPanes(Panes):
-    """One value per namespace and key, which each record is folded into."""
+    """One value per namespace and key. Each record is folded into it."""
 
     __slots__ = ()
 
@@ -45,7 +45,7 @@ class FoldedPanes(Panes):
     def reduce(
         self, keys: Iterable[Any], namespaces: Iterable[int], values: Iterable[Any], reduce: Callable[[Any, Any], Any]
     ) -> None:
-        """Store `reduce(stored, value)`, or `value` where nothing is stored, for each record in turn."""
+        """For each record in turn, store `reduce(stored, value)`, or `value` if nothing is stored."""
 
     @abstractmethod
     def aggregate(
@@ -56,11 +56,11 @@ class FoldedPanes(Panes):
         create: Callable[[], Any],
         add: Callable[[Any, Any], Any],
     ) -> None:
-        """Store `add(value, stored)` for each record in turn, with `create()` where nothing is stored."""
+        """For each record in turn, store `add(value, stored)`, or `add(value, create())` if nothing is stored."""
 
 
 class ElementPanes(Panes):
-    """A list per namespace and key, which each record is appended to."""
+    """A list per namespace and key. Each record is appended to it."""
 
     __slots__ = ()
 

@@ -1,4 +1,4 @@
-"""What keyed backends share that keep each state in a store of its own: names, shapes, descriptors, sections."""
+"""The common part of keyed backends with one store per state: names, shapes, descriptors, sections."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from headwater.state.type_check import StateTypeCheck, WrittenStore
 
 
 class Store(Protocol):
-    """What holds one state, as far as every backend uses it."""
+    """Holds one state. These are the methods that all backends use."""
 
     def clear(self) -> None: ...
 
@@ -42,7 +42,7 @@ S = TypeVar("S", bound=Store)
 
 @dataclass
 class Registered(Generic[S]):
-    """One state of a backend. Restored ones have a store only, until their descriptor comes."""
+    """One state of a backend. A restored state has only a form and a store until the program asks for it."""
 
     form: StoredForm
     store: S
@@ -52,7 +52,7 @@ class Registered(Generic[S]):
     expiring: TtlState | None = None
     type_check: StateTypeCheck | None = None
     to_examine: Iterator[Any] = field(default_factory=lambda: iter(()))
-    """Keys that the current round of clean-up has not looked at yet, where the backend keeps them."""
+    """Keys that the current round of TTL clean-up has not examined yet. Only the heap backend uses it."""
 
     @property
     def layout(self) -> StateLayout:
@@ -60,7 +60,7 @@ class Registered(Generic[S]):
 
 
 class _NamespaceScope:
-    """Makes a state about (key, namespace); plain states do not pay for it."""
+    """Makes (key, namespace) the key of a namespaced state. Plain states use the backend itself, which is faster."""
 
     __slots__ = ("_backend",)
 
@@ -77,7 +77,7 @@ class _NamespaceScope:
 
 
 class StoreBackend(KeyedStateBackend, Generic[S]):
-    """A keyed backend with a store per state. Subclasses say what a store is, and how epochs and snapshots use it."""
+    """A keyed backend with one store per state. Subclasses define the stores, the epochs and the snapshots."""
 
     def __init__(self, uid: str, max_parallelism: int, key_groups: range) -> None:
         super().__init__(uid, max_parallelism, key_groups)
@@ -85,17 +85,17 @@ class StoreBackend(KeyedStateBackend, Generic[S]):
         self._namespace_scope = _NamespaceScope(self)
         self._in_epoch = False
         self._boundary = threading.Lock()
-        """Held while what is committed changes and while a query reads: neither must happen within the other."""
+        """Held while the committed state changes, and while a query reads it."""
 
     # --- for subclasses
 
     @abstractmethod
     def _new_store(self, name: str, layout: StateLayout) -> S | None:
-        """An empty store for such a state; None if there is no such kind."""
+        """Return an empty store for such a state; None if the kind is unknown."""
 
     @abstractmethod
     def _convert(self, registered: Registered[S], convert: Convert) -> None:
-        """Replace each value by what `convert` makes of it, before its first use."""
+        """Replace each value by `convert(value)`. Called before the first use of the state."""
 
     @abstractmethod
     def _load_entries(self, store: S, entries: tuple[Any, ...]) -> None:
@@ -103,15 +103,15 @@ class StoreBackend(KeyedStateBackend, Generic[S]):
 
     @abstractmethod
     def _full_sections_of(self, name: str, registered: Registered[S]) -> Iterator[Section]:
-        """All that one state holds, except what has expired."""
+        """Yield the whole of one state, except expired entries."""
 
     @abstractmethod
     def _pairs_of(self, store: S, key: Any) -> Iterable[Any]:
-        """The (key, namespace) pairs of `key` that a namespaced store has."""
+        """Return the (key, namespace) pairs of `key` in a namespaced store."""
 
     @abstractmethod
     def _keys_to_examine(self, registered: Registered[S], policy: TtlPolicy) -> Iterable[Any]:
-        """The next few keys of a state with TTL to look at."""
+        """Return the next few keys of a state with TTL to examine for expired entries."""
 
     # --- states
 
@@ -264,7 +264,7 @@ class StoreBackend(KeyedStateBackend, Generic[S]):
     # --- expired entries
 
     def _clean_up(self, registered: Registered[S]) -> None:
-        """Look at the next few keys of a state with TTL and remove what has expired, as part of the epoch."""
+        """Remove expired entries of the next few keys of a state with TTL, as part of the epoch."""
         if registered.policy is None or registered.expiring is None:
             return
         scope = self._scope(registered.layout)
@@ -276,7 +276,7 @@ class StoreBackend(KeyedStateBackend, Generic[S]):
 
 
 def _unstamped(found: Any, kind: str, policy: TtlPolicy | None) -> Any:
-    """A committed value without its expiry dates; None if it has expired."""
+    """Return a committed value without expiry dates and expired parts; None if the value itself has expired."""
     if kind == "list":
         return [entry[0] for entry in found if policy is None or policy.alive(entry)]
     if kind == "map":

@@ -1,7 +1,7 @@
 """Timers of one operator partition, in one time domain.
 
-Timers fire in the order of (timestamp, registration). That order is part of the state: it is stored with the timers and
-is the same after a restore, also where the timers of several old partitions come together.
+Timers fire in the order of (timestamp, registration). The order of registration is part of the state: it is stored with
+the timers and is the same after every restore, even if the timers come from several old partitions.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ Timer = tuple[int, Any, Any]
 """(timestamp, key, namespace)"""
 
 ABSENT = -1
-"""As an order: there is no such timer."""
+"""Instead of an order: there is no such timer."""
 STEP = MAX_PARALLELISM_LIMIT
-"""Orders count in steps; what is between is filled with the key group on load, so that the timers of two old
-partitions that had the same order have one of their own, and the same one after every restore."""
+"""Orders grow in steps of this size. On load, the key group is added to the order: so timers of two old partitions with
+the same order get different ones, and the same ones after every restore."""
 
 _LAYOUT = ("timers",)
 _NAME = "timers"
 
 
 class TimerQueue:
-    """Registered timers with an undo log per epoch, as `HeapStore` has. Used from the processing thread only."""
+    """Registered timers, with an undo log per epoch like that of `HeapStore`. Only the processing thread uses it."""
 
     __slots__ = (
         "_heap", "_in_flight", "_live", "_max_parallelism", "_next_order", "_order_at_commit", "_since",
@@ -41,7 +41,7 @@ class TimerQueue:
         self.kind = kind
         self._max_parallelism = max_parallelism
         self._live: dict[Timer, int] = {}  # {timer: order}
-        self._heap: list[tuple[int, int, Timer]] = []  # may hold timers that are deleted: order differs from _live
+        self._heap: list[tuple[int, int, Timer]] = []  # may contain deleted timers: their order differs from _live
         self._undo: dict[Timer, int] = {}  # {timer changed in this epoch: order before, or ABSENT}
         self._since: dict[Timer, int] = {}  # the same for the committed epochs after the last checkpoint
         self._in_flight: dict[Timer, int] = {}  # the same for the checkpoint in flight
@@ -52,7 +52,7 @@ class TimerQueue:
         return len(self._live)
 
     def register(self, timestamp: int, key: Any, namespace: Any = None) -> None:
-        """Set a timer. One that is already set stays as it is, with its place in the order."""
+        """Set a timer. If it is already set, it keeps its place in the order."""
         timer = (timestamp, key, namespace)
         live = self._live
         if timer in live:
@@ -65,7 +65,7 @@ class TimerQueue:
         heappush(self._heap, (timestamp, order, timer))
 
     def delete(self, timestamp: int, key: Any, namespace: Any = None) -> None:
-        """Delete a timer; nothing happens if it is not set."""
+        """Delete a timer. Does nothing if it is not set."""
         timer = (timestamp, key, namespace)
         order = self._live.pop(timer, None)
         if order is None:
@@ -75,12 +75,12 @@ class TimerQueue:
             self._rebuild_heap()
 
     def pop_due(self, up_to: int) -> Iterator[Timer]:
-        """Take out and yield, in order, all timers with a timestamp <= `up_to`.
+        """Remove and yield, in order, all timers with a timestamp <= `up_to`.
 
-        Timers that are registered or deleted while the caller goes through them count.
+        Includes timers that the caller registers while it iterates, and leaves out those that it deletes.
         """
         live = self._live
-        # `delete` may put a new heap in place while the caller has the thread, so it is read anew each time.
+        # Read `self._heap` anew in each round: `delete` may replace it while the caller runs.
         while self._heap and self._heap[0][0] <= up_to:
             _, order, timer = heappop(self._heap)
             if live.get(timer) != order:
@@ -92,11 +92,11 @@ class TimerQueue:
     def _log_gone(self, timer: Timer, order: int) -> None:
         before = self._undo.setdefault(timer, order)
         if before == ABSENT:
-            # It came and went within the epoch. A year in one epoch must not leave a year of timers in the log.
+            # The timer came and went within the epoch: forget it, or a backfill of a year would log a year of timers.
             del self._undo[timer]
 
     def peek(self) -> int | None:
-        """The timestamp of the earliest timer."""
+        """Return the timestamp of the earliest timer; None if there is none."""
         heap, live = self._heap, self._live
         while heap:
             timestamp, order, timer = heap[0]
@@ -106,11 +106,11 @@ class TimerQueue:
         return None
 
     def timers(self) -> list[Timer]:
-        """All timers in the order they would fire. For tests and tools."""
+        """Return all timers in the order in which they would fire. For tests and tools."""
         return [timer for _, _, timer in sorted(self._entries(), key=lambda entry: entry[:2])]
 
     def commit(self, *, cut: bool = False) -> None:
-        """What the epoch changed is final. With `cut` a checkpoint is in flight that ends with this epoch."""
+        """Make the epoch's changes final. With `cut`, a checkpoint ends with this epoch and is now in flight."""
         changes = self._changes()
         self._since, self._undo = changes, {}
         if cut:
@@ -122,22 +122,22 @@ class TimerQueue:
         self._in_flight = {}
 
     def checkpoint_failed(self) -> None:
-        """The next checkpoint contains what the one in flight would have."""
+        """The checkpoint in flight failed: the next one must contain its changes too."""
         self._since, self._in_flight = {**self._since, **self._in_flight}, {}
 
     def rollback(self) -> None:
-        """Take back what changed since the last commit."""
+        """Undo all changes since the last commit."""
         if self._undo:
             self._take_back(self._undo)
             self._undo = {}
             self._next_order = self._order_at_commit
 
     def rewind(self) -> None:
-        """Take back what changed since the last durable checkpoint."""
+        """Undo all changes since the last durable checkpoint."""
         self._take_back(self._changes())
         self._take_back(self._in_flight)
         self._undo, self._since, self._in_flight = {}, {}, {}
-        # Orders need not go back: those of the timers that are left are older than any new one.
+        # `_next_order` need not go back: the remaining timers have smaller orders anyway.
         self._order_at_commit = self._next_order
 
     def _changes(self) -> dict[Timer, int]:
@@ -154,7 +154,7 @@ class TimerQueue:
         self._rebuild_heap()
 
     def delta_sections(self) -> list[Section]:
-        """What changed since the last checkpoint. A timer that came and went since then leaves no trace."""
+        """Return what changed since the last checkpoint, without timers that came and went since then."""
         live = self._live
         changed: list[tuple[Timer, int]] = []
         for timer, before in self._changes().items():
@@ -164,11 +164,11 @@ class TimerQueue:
         return list(self._sections(changed))
 
     def full_sections(self) -> Iterator[Section]:
-        """All timers."""
+        """Yield all timers."""
         return self._sections(self._live.items())
 
     def load_section(self, section: Section) -> None:
-        """Apply a section; sections of a chain come in the order they were written."""
+        """Apply a section. The caller loads the sections of a chain in the order in which they were written."""
         for timer, order in self._decoded(section):
             if order == ABSENT:
                 self._live.pop(timer, None)
@@ -177,7 +177,7 @@ class TimerQueue:
                 heappush(self._heap, (timer[0], order, timer))
 
     def _decoded(self, section: Section) -> Iterator[tuple[Timer, int]]:
-        """The timers of a section with their orders here, which count from now on."""
+        """Yield the timers of a section with their orders in this queue, and move `_next_order` past them."""
         layout, entries = codec.decode_keys(section.payload, section.uid, section.name)
         if layout != _LAYOUT:
             raise StateError(f"section '{section.name}' of operator '{section.uid}' holds {layout!r}, not timers")
@@ -206,7 +206,7 @@ class TimerQueue:
 
 
 def timer_section(uid: str, kind: str, group: int, timers: Iterable[tuple[Timer, int]]) -> Section:
-    """A section with timers of one key group and their orders, `ABSENT` for those that are gone."""
+    """Return a section with timers of one key group and their orders; `ABSENT` marks deleted timers."""
     columns: tuple[list[int], list[Any], list[Any], list[int]] = ([], [], [], [])
     for (timestamp, key, namespace), order in timers:
         columns[0].append(timestamp)

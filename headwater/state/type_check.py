@@ -1,8 +1,8 @@
-"""Checks what an epoch wrote into state against the types that descriptors declare.
+"""Checks the values that an epoch wrote into state against their declared types.
 
-Done at the end of the epoch, for many keys at a time: `update` and `value` cost the same with and without types. Values
-stay what the program stored, also where the type would allow a conversion (an int for a DOUBLE): what a function reads
-must not depend on where an epoch ended.
+The check comes at the end of the epoch, for many keys at a time: `update` and `value` cost the same with and without
+types. It never converts a value, even if the type would allow it (an int for a DOUBLE): what a function reads must not
+depend on where an epoch ended.
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ from headwater.state.descriptors import ListStateDescriptor, MapStateDescriptor,
 from headwater.state.evolution.declared_types import type_form
 
 _VALUES_AT_ONCE: Final = 4096
-"""Enough for the speed of columns, and few enough to stay in the processor's cache."""
+"""Enough to profit from checking columns, and few enough to stay in the processor's cache."""
 _COLLECTIONS_AT_ONCE: Final = 64
-"""Lists and maps may be long, and all that is looked at together is copied."""
+"""Fewer than values: lists and maps may be long, and all that are checked together are copied."""
 
 
 class WrittenStore(Protocol):
-    """A store, as far as its values are checked."""
+    """The methods of a store that the check uses."""
 
     def keys_written(self) -> Iterable[Any]:
-        """The keys that the epoch under way has changed so far."""
+        """Return the keys that the current epoch has changed so far."""
         ...
 
     def written(self, keys: list[Any]) -> tuple[list[Any], ...]:
-        """What the epoch wrote under `keys` and is still there, as columns with one row per value, element or entry.
+        """Return what the epoch wrote under `keys` and is still stored: columns with a row per value, element or entry.
 
-        The first column says to which key a row belongs, the last is the value; that of a map has the map keys between.
+        The first column has the key of each row, the last the value. A map has a column of map keys in between.
         """
         ...
 
@@ -53,12 +53,12 @@ class StateTypeCheck:
 
     @classmethod
     def of(cls, descriptor: StateDescriptor, *, keyed: bool) -> StateTypeCheck | None:
-        """The check of what is stored under `descriptor`; None if its type says nothing."""
+        """Return the check for the state of `descriptor`; None if there is nothing to check."""
         check = cls(descriptor, keyed=keyed)
         return check if any(column is not None for column in check._columns) else None
 
     def check(self, store: WrittenStore) -> None:
-        """`TypeMismatchError` if a value that the epoch wrote does not fit."""
+        """Raise `TypeMismatchError` if a value that the epoch wrote does not fit."""
         keys = iter(store.keys_written())
         while some := list(islice(keys, self._keys_at_once)):
             self._check_rows(*store.written(some))
@@ -84,7 +84,7 @@ class StateTypeCheck:
 
 
 class _Column:
-    """One of the columns of a store, with its type."""
+    """Checks one column of a store against its type."""
 
     def __init__(self, type_info: TypeInformation, place: str, *, nullable: bool) -> None:
         self.place = place
@@ -107,7 +107,7 @@ class _Column:
 
 
 def _columns(descriptor: StateDescriptor) -> tuple[_Column | None, ...]:
-    """One for each column after the first; None if its type says nothing. Null is allowed where lists and maps do."""
+    """Return a check per column after the first; None: any value fits. List elements and map values may be None."""
     declared = descriptor.type_info
     if isinstance(descriptor, MapStateDescriptor):
         if declared is None:

@@ -1,7 +1,7 @@
-"""What a change of a field's annotation means for the values that were stored under the old one.
+"""What a changed annotation of a field means for values that were stored under the old one.
 
-Annotations are compared as text, because that is all that a snapshot can hold: `Optional[int]`, `int | None` and
-`typing.Union[None, int]` are the same, and of a dotted name only the last part counts. The answer is one of: values
+Annotations are compared as text, because a snapshot can hold nothing else. `Optional[int]`, `int | None` and
+`typing.Union[None, int]` are the same, and only the last part of a dotted name counts. There are three answers: values
 stay, values are converted (int to float, also inside containers), or there is no safe way.
 """
 
@@ -24,7 +24,7 @@ class Change(NamedTuple):
 
     possible: bool
     convert: Convert | None = None
-    """None: values stay as they are."""
+    """Converts one value. None: values stay unchanged."""
 
 
 SAME: Final = Change(True)
@@ -52,17 +52,17 @@ _FITS: Final = {
     *((name, wider) for name in ("list", "tuple", "deque") for wider in ("Sequence", "Collection", "Iterable")),
     ("list", "MutableSequence"),
 }  # fmt: skip
-"""(old, new): every value of the first is one of the second."""
+"""(old, new): every value of type old is also one of type new."""
 
 
 @lru_cache(maxsize=4096)
 def annotation_change(old: str, new: str) -> Change:
-    """What to do with values stored under the annotation `old` now that it is `new`. An empty one says nothing."""
+    """Return what to do with values stored under annotation `old` now that it is `new`. Empty means any type."""
     return SAME if old == new else _change(_parse(old), _parse(new))
 
 
 def annotation_text(annotation: Any) -> str:
-    """An annotation as it is recorded: source text where `from __future__ import annotations` gave text."""
+    """Return an annotation as text. With `from __future__ import annotations` it already is its source text."""
     if isinstance(annotation, str):
         return annotation
     if annotation is None or annotation is types.NoneType:
@@ -106,7 +106,7 @@ def _change(old: _Type, new: _Type) -> Change:
 
 
 def _change_inside(old: _Type, new: _Type) -> Change:
-    """The same container, with other arguments."""
+    """Compare two compatible containers by their arguments."""
     if not old.arguments or not new.arguments:
         return SAME
     if len(old.arguments) != len(new.arguments):
@@ -133,7 +133,7 @@ def _change_of_union(old: _Type, new: _Type) -> Change:
             return IMPOSSIBLE
         if change.convert is not None:
             runtime = _RUNTIME[member.name]
-            if runtime in by_class:  # list[int] | list[str]: which one a stored list is cannot be seen
+            if runtime in by_class:  # list[int] | list[str]: a stored list does not show which one it is
                 return IMPOSSIBLE
             by_class[runtime] = change.convert
     return Change(True, _union_converter(by_class)) if by_class else SAME
@@ -144,7 +144,7 @@ def _keep(value: Any) -> Any:
 
 
 def _to_float(value: Any) -> Any:
-    """Only an exact int or bool: what is a float already, or None against its annotation, stays."""
+    """Convert an exact int or bool. Others stay: a float already, or None against the annotation."""
     return float(value) if value.__class__ is int or value.__class__ is bool else value
 
 

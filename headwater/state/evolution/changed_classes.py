@@ -1,9 +1,9 @@
 """Reads objects of classes that have changed since they were stored.
 
-Values go to the fields of today by name: fields may be reordered, removed, added with a default, and widened from int
-to float. Where that is not enough, because an annotation changed otherwise, a new field has no default, or the class is
-gone, the object is read as a `StoredRecord`; whether there is a migration function for it is known only later, when the
-program asks for the state.
+Values go to today's fields by name: fields may be reordered, removed, added with a default, and widened from int to
+float. If that is not enough (an annotation changed otherwise, a new field has no default, the class is gone), the
+object is read as a `StoredRecord`. Whether a migration function exists for it is known only later, when the program
+asks for the state.
 """
 
 from __future__ import annotations
@@ -22,25 +22,25 @@ from headwater.state.evolution.schema import NAMED_TUPLE, ClassSchema, find_clas
 
 
 class ClassChange(NamedTuple):
-    """How a class differs from what was stored."""
+    """How today's class differs from the stored one."""
 
     stored: ClassSchema
     differences: tuple[str, ...]
-    """What is done about it by itself, in words: "'currency' is new"."""
+    """Changes that are handled automatically, in words: "'currency' is new"."""
     obstacles: tuple[str, ...]
-    """What cannot be done without a migration function, in whole sentences. Empty: objects become ones of today."""
+    """Changes that need a migration function, in whole sentences. Empty: objects become objects of today's class."""
 
     @property
     def shows(self) -> bool:
-        """Whether objects are different afterwards. Not so if the class only got slots, say, which are stored another
-        way; or if it came to the process by cloudpickle, which takes them away."""
+        """True if the objects themselves differ. False if only their storage does: the class got slots, say, or lost
+        them because cloudpickle brought it to this process."""
         return bool(self.differences or self.obstacles)
 
 
 class StoredRecord:
-    """An object as it was stored, for a migration function: each field is an attribute.
+    """A stored object whose class is gone, or has changed so that no safe conversion exists.
 
-    Stands for objects of classes that are gone, or that have changed in a way that has no safe conversion.
+    Migration functions get it. Each stored field is an attribute.
     """
 
     __stored_schema__: ClassVar[ClassSchema]
@@ -82,15 +82,15 @@ def class_change(stored: ClassSchema, find: Callable[[str, str], type | None] = 
     if today is None:
         return _gone(stored)
     schema = schema_of(today)
-    if schema is None or schema == stored:  # a class that pickles in its own way knows best
+    if schema is None or schema == stored:  # without a schema the class pickles in its own way: leave it alone
         return None
     return _compare(stored, today)
 
 
 def loads(data: bytes, changes: Iterable[ClassChange]) -> tuple[Any, tuple[ClassChange, ...]]:
-    """Unpickle `data`, whose classes have changed as `changes` say.
+    """Unpickle `data`, whose classes have changed as `changes` say. Return the content and all changes found.
 
-    Also returns all changes that were met: objects of any other class that is missing become `StoredRecord`s too.
+    These are `changes`, and one for each other class that no longer exists: its objects become `StoredRecord`s too.
     """
     known = {(change.stored.module, change.stored.qualname): change for change in changes}
     content = _Unpickler(io.BytesIO(data), known).load()
@@ -98,10 +98,10 @@ def loads(data: bytes, changes: Iterable[ClassChange]) -> tuple[Any, tuple[Class
 
 
 def load_as_stored(stream: io.BytesIO, changes: dict[tuple[str, str], ClassChange]) -> Any:
-    """Unpickle one object; those of changed classes become `StoredRecord`s, which have the values as they were.
+    """Unpickle one object. Objects of changed classes become `StoredRecord`s with the stored values.
 
-    For who passes them on: stored and read once more they become objects of today, if there is a way. `changes` are by
-    (module, qualname); classes that are missing are added to them.
+    For callers that store them again: when read the next time, they become objects of today's classes if possible.
+    `changes` is {(module, qualname): change}; classes that no longer exist are added to it.
     """
     return _AsStoredUnpickler(stream, changes).load()
 
@@ -165,12 +165,12 @@ def _compare(stored: ClassSchema, today: type) -> ClassChange:
 
 
 def _defaults(today: Any) -> dict[str, Callable[[], Any]]:
-    """{field: what makes its default}"""
+    """Return {field: function that makes its default}."""
     if issubclass(today, tuple):
         return {name: lambda value=value: value for name, value in today._field_defaults.items()}  # type: ignore[misc]
     found: dict[str, Callable[[], Any]] = {}
     for field in dataclasses.fields(today):
-        # By class: a dataclass that came by cloudpickle has its own copies of the marker MISSING.
+        # Compare the types: a dataclass that cloudpickle brought has its own copies of the marker MISSING.
         if type(field.default_factory) is not type(dataclasses.MISSING):
             found[field.name] = field.default_factory  # type: ignore[assignment]
         elif type(field.default) is not type(dataclasses.MISSING):
@@ -180,7 +180,7 @@ def _defaults(today: Any) -> dict[str, Callable[[], Any]]:
 
 @lru_cache(maxsize=512)
 def _builder(stored: ClassSchema, today: type | None) -> type:
-    """What pickle is given in place of the class."""
+    """Return the class that pickle uses instead of the stored one."""
     if today is None or _compare(stored, today).obstacles:
         return _record_class(stored)
     return _named_tuple_builder(stored, today) if stored.kind == NAMED_TUPLE else _dataclass_builder(stored, today)
@@ -200,7 +200,7 @@ def _converters(stored: ClassSchema, today: type) -> dict[str, Convert]:
 
 
 def _filler(stored: ClassSchema, today: type) -> Callable[[dict[str, Any]], dict[str, Any]]:
-    """From stored values by name to those of today, in the order of the class; attributes beside fields stay."""
+    """Return a function from stored to today's values, {name: value}, in today's order. It keeps other attributes."""
     schema = schema_of(today)
     assert schema is not None
     names = [name for name, _ in schema.fields]
@@ -231,7 +231,7 @@ def _named_tuple_builder(stored: ClassSchema, today: Any) -> type:
 
 
 class _Quiet:
-    """Comes before the user's class where Python looks for `__init_subclass__`."""
+    """Hides the `__init_subclass__` of the user's class, because it comes earlier in the MRO."""
 
     __slots__ = ()
 
@@ -240,10 +240,10 @@ class _Quiet:
 
 
 def _dataclass_builder(stored: ClassSchema, today: type) -> type:
-    """A subclass whose objects become ones of `today` as soon as their state comes.
+    """Return a subclass of `today` whose objects become objects of `today` when they get their state.
 
-    Pickle makes the object first and gives it its state later; in between others may refer to it, so it cannot be
-    replaced. It has the memory layout of `today`, so that its class can be.
+    Pickle makes the object first and sets its state later. Meanwhile other objects may refer to it, so it cannot be
+    replaced. But its class can, because the subclass has the same memory layout.
     """
     fill = _filler(stored, today)
     put = object.__setattr__
@@ -259,12 +259,12 @@ def _dataclass_builder(stored: ClassSchema, today: type) -> type:
         put_all(self, _by_name(state, stored))
 
     def made() -> Any:
-        """An object without fields has no state, and none will come."""
+        """Return an object without fields: pickle never sets its state."""
         target: Any = object.__new__(today)
         put_all(target, {})
         return target
 
-    # Not by `type(...)`: the user's metaclass and `__init_subclass__` must not hear of a class that is not theirs.
+    # Not `type(...)`: that would call the user's metaclass and `__init_subclass__` with a class that is not theirs.
     quiet = type("_QuietMeta", (type(today),), {"mro": lambda cls: [cls, _Quiet, *today.__mro__]})
     methods = {"__setstate__": set_state} if stored.fields else {"__new__": lambda _, *__: made()}
     builder: type = type.__new__(quiet, stored.qualname, (today,), {"__slots__": (), **methods})
@@ -272,7 +272,7 @@ def _dataclass_builder(stored: ClassSchema, today: type) -> type:
 
 
 def _by_name(state: Any, stored: ClassSchema) -> dict[str, Any]:
-    """The state of a pickled object, whichever of its forms it has."""
+    """Return the state of a pickled object by field name, whichever form pickle gave it."""
     if isinstance(state, dict):
         return state
     if isinstance(state, tuple) and len(state) == 2:  # (attributes or None, slots or None)
@@ -283,7 +283,7 @@ def _by_name(state: Any, stored: ClassSchema) -> dict[str, Any]:
 
 
 def _revive(schema: tuple[Any, ...], values: dict[str, Any]) -> Any:
-    """What a `StoredRecord` is after it was stored once more: an object of today, if that has become possible."""
+    """Unpickle a `StoredRecord`: as an object of today's class if that is possible now, otherwise as a record again."""
     stored = ClassSchema(*schema)
     today = find_class(stored.module, stored.qualname)
     if today is None or schema_of(today) is None or not stored.fields or _compare(stored, today).obstacles:

@@ -1,7 +1,7 @@
-"""The declared type of a state as plain data, and what a change of it means for the values that are stored.
+"""The declared type of a state as plain data, and what a change of it means for stored values.
 
 Integers may become wider or floats; characters may become strings. Rows with names are matched by name: fields may be
-reordered, removed, and added (None, as rows know no defaults). Everything else needs a migration function.
+reordered, removed, and added (with None, because rows have no defaults). Everything else needs a migration function.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from headwater.common.type_system.information import (
 from headwater.common.types import Row
 
 TypeForm = Any
-"""None (nothing is said), a name, or (constructor, ...): ("LIST", "LONG"), ("ROW", (("name", "STRING"), ...))."""
+"""None (any type), a name, or (constructor, ...): ("LIST", "LONG"), ("ROW", (("name", "STRING"), ...))."""
 
 Convert = Callable[[Any], Any]
 
@@ -37,11 +37,11 @@ _LISTS = (PrimitiveArrayTypeInfo, BasicArrayTypeInfo, ObjectArrayTypeInfo, ListT
 
 
 class NoConversionError(Exception):
-    """There is no safe way from one declared type to another; the text says where."""
+    """No safe conversion exists between two declared types. The text says where."""
 
 
 def type_form(type_info: TypeInformation | None) -> TypeForm:
-    """A declared type as plain data that can be persisted and compared."""
+    """Return a declared type as plain data that can be persisted and compared."""
     if type_info is None or isinstance(type_info, PickledBytesTypeInfo):
         return None
     if isinstance(type_info, ExternalTypeInfo):
@@ -65,7 +65,7 @@ def type_form(type_info: TypeInformation | None) -> TypeForm:
 
 
 def type_text(form: TypeForm) -> str:
-    """A type form for people: `ROW<name STRING, age INT>`."""
+    """Return a type form as text for people: `ROW<name STRING, age INT>`."""
     if form is None:
         return "undeclared"
     if isinstance(form, str):
@@ -79,9 +79,9 @@ def type_text(form: TypeForm) -> str:
 
 
 def type_conversion(old: TypeForm, new: TypeForm, where: str = "the value") -> Convert | None:
-    """What makes a value of type `new` from one of type `old`; None if it is one already.
+    """Return a function from values of type `old` to values of type `new`; None if they need no conversion.
 
-    `NoConversionError` if there is no safe way; its text begins with `where`.
+    Raises `NoConversionError` if there is no safe way; its text begins with `where`.
     """
     if old == new or old is None or new is None:
         return None
@@ -111,7 +111,7 @@ def _basic_conversion(old: str, new: str, where: str) -> Convert | None:
         return None
     if old in _INTEGERS and new in _FLOATS:
         return lambda value: value if value is None else float(value)
-    if (old in _FLOATS and new in _FLOATS) or (old, new) == ("CHAR", "STRING"):  # floats are all Python's
+    if (old in _FLOATS and new in _FLOATS) or (old, new) == ("CHAR", "STRING"):  # both are Python's float
         return None
     raise _no_way(where, old, new)
 

@@ -1,7 +1,7 @@
-"""From the values that were stored to those that the program asks for: versions, declared types, changed classes.
+"""Converts stored values into those that the program asks for: versions, declared types, changed classes.
 
-A backend loads sections before the program has told its descriptors. So what stands in the way is kept until the state
-is asked for: then it is converted, or refused, before a record is processed or anything written.
+A backend loads sections before it knows the program's descriptors. So it keeps obstacles until the program asks for the
+state. Then the values are converted, or refused, before any record is processed and before anything is written.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _KEY_COLUMNS = {
     "folded panes": (0, 1, 3, 4),
     "element panes": (0, 1, 4, 5),
 }
-"""Which columns of the entries of a kind hold keys."""
+"""{kind: columns of its entries that contain keys}"""
 
 _STATES = frozenset(("value", "reducing", "aggregating", "list", "map"))
 """Kinds whose first column has the keys alone, or pairs of key and namespace."""
@@ -37,9 +37,9 @@ _STATES = frozenset(("value", "reducing", "aggregating", "list", "map"))
 def value_conversion(
     uid: str, descriptor: StateDescriptor, stored: StateLayout, changes: Iterable[ClassChange]
 ) -> Convert | None:
-    """What each stored value, list element or map value must go through; None if they fit as they are.
+    """Return the conversion of each stored value, list element or map value; None if they need none.
 
-    `changes` are those of the classes met when the state was loaded. `StateMigrationError` if there is no way.
+    `changes` are the changed classes found when the state was loaded. Raises `StateMigrationError` if there is no way.
     """
     what = f"state '{descriptor.name}' of operator '{uid}'"
     obstacles = migration_obstacles(descriptor, stored, changes)
@@ -54,7 +54,7 @@ def value_conversion(
 
 
 def migration_obstacles(descriptor: StateDescriptor, stored: StateLayout, changes: Iterable[ClassChange]) -> list[str]:
-    """Why values that were stored as `stored` cannot become values of today, in whole sentences; empty if they can."""
+    """Return why values of layout `stored` cannot become today's values, in whole sentences; empty if they can."""
     if stored.version > descriptor.version:
         return [f"its values are of version {stored.version}, this program knows version {descriptor.version}."]
     if stored.version < descriptor.version:
@@ -74,7 +74,7 @@ def migration_obstacles(descriptor: StateDescriptor, stored: StateLayout, change
 
 
 def refuse_changed_keys(uid: str, name: str, kind: str, entries: Sequence[Any], changes: Iterable[ClassChange]) -> None:
-    """Keys must be what they were: a key that hashes differently is in another key group, and would be lost."""
+    """Raise `StateMigrationError` if the class of a key has changed: the key could hash differently and be lost."""
     changed = {(change.stored.module, change.stored.qualname): change for change in changes if change.shows}
     if not changed:
         return
@@ -110,12 +110,12 @@ def refuse_moved_keys(section: Section, layout: StateLayout, entries: Sequence[A
 
 
 def keys_of(kind: str, entries: Sequence[Any]) -> Iterator[Any]:
-    """All keys (and namespaces, which are keys too) in the entries of a state of that kind."""
+    """Return all keys in the entries of a state of that kind, namespaces included."""
     return (key for column in _KEY_COLUMNS[kind] for key in entries[column])
 
 
 def key_classes(keys: Iterable[Any]) -> set[tuple[str, str]]:
-    """(module, qualname) of the classes of `keys`, and of the parts of those that are tuples, as they were stored."""
+    """Return the stored (module, qualname) of the classes of `keys`, and of the parts of tuples."""
     classes: set[type] = set()
     for key in keys:
         classes |= _classes_in(key)
@@ -124,7 +124,7 @@ def key_classes(keys: Iterable[Any]) -> set[tuple[str, str]]:
 
 
 def refuse_obstacles(uid: str, name: str, changes: Iterable[ClassChange]) -> None:
-    """For state without a descriptor, such as the contents of windows: no migration can help."""
+    """Raise `StateMigrationError` if there is an obstacle. For state without a descriptor: it has no migrations."""
     obstacles = [obstacle for change in changes for obstacle in change.obstacles]
     if obstacles:
         raise StateMigrationError(
@@ -145,7 +145,7 @@ def _advice(descriptor: StateDescriptor, stored: StateLayout) -> str:
 
 
 def _value_types(stored: StateLayout, today: TypeForm) -> tuple[TypeForm, TypeForm, str]:
-    """The types of what is converted one by one: a list state's elements, a map state's values."""
+    """Return (type before, type today, words for it) of what is converted: a value, an element, or a map value."""
     before = stored.type
     if before is None or today is None:
         return None, None, ""
@@ -184,7 +184,7 @@ def _guarded(function: Convert, what: str) -> Convert:
 
 
 def _classes_in(key: Any) -> set[type]:
-    """The class of a key, and those of its parts if it is a tuple."""
+    """Return the class of a key, and those of its parts if it is a tuple."""
     if isinstance(key, tuple):
         return {type(key)}.union(*map(_classes_in, key))
     return {type(key)}

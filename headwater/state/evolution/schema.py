@@ -1,7 +1,7 @@
 """What a dataclass or NamedTuple looked like when its instances were stored.
 
 Pickle stores a class by its name, and its fields by name or by position, depending on the class. A schema beside the
-pickle says which fields those were, so that a later version of the class can be given each value by its field's name.
+pickle says which fields these were, so that a later version of the class can get each value by the field's name.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ NAMED_TUPLE: Final = "NamedTuple"
 
 
 class ClassSchema(NamedTuple):
-    """One class at one time. Two equal schemas are stored alike."""
+    """One version of a class. Objects of two classes with equal schemas are pickled in the same way."""
 
     module: str
     qualname: str
@@ -40,7 +40,7 @@ class ClassSchema(NamedTuple):
 
     @property
     def name(self) -> str:
-        """As a person writes it."""
+        """The class's name for people."""
         return self.qualname if self.module == "__main__" else f"{self.module}.{self.qualname}"
 
 
@@ -49,7 +49,7 @@ _decoder = msgspec.msgpack.Decoder(tuple[ClassSchema, ...])
 
 
 def schema_of(cls: type) -> ClassSchema | None:
-    """The schema of a class as it is now; None for a class that is neither, or that pickles in its own way."""
+    """Return today's schema of a class; None if it is neither dataclass nor NamedTuple, or pickles in its own way."""
     try:
         return _schemas[cls]
     except KeyError:
@@ -58,7 +58,7 @@ def schema_of(cls: type) -> ClassSchema | None:
 
 
 def find_class(module: str, qualname: str) -> type | None:
-    """The class of that name in the program of today; None if there is none."""
+    """Return the class of that name in today's program; None if there is none."""
     try:
         found: Any = importlib.import_module(module)
         for part in qualname.split("."):
@@ -83,27 +83,27 @@ def loaded_class(module: str, qualname: str) -> type | None:
 
 
 def encode_schemas(classes: Iterable[type]) -> bytes:
-    """The schemas of those of `classes` that have one; nothing if none has."""
+    """Encode the schemas of those `classes` that have one; b"" if none has."""
     found = [schema for cls in classes if (schema := _stored_schema(cls)) is not None]
     return msgspec.msgpack.encode(found) if found else b""
 
 
 def decode_schemas(data: bytes) -> tuple[ClassSchema, ...]:
-    """What `encode_schemas` was given."""
+    """Return the schemas that `encode_schemas` encoded."""
     return _decoder.decode(data)
 
 
 class ClassNotes(dict[type, Any]):
-    """A pickler's dispatch table that notes the classes of the objects it sees.
+    """A pickler's dispatch table that notes the classes of the objects that are pickled.
 
-    Pickle asks it for every object that is not a plain builtin. For the first object of a class it gets the answer that
-    it would have found itself, which makes the class known here; after that the question costs one look-up, in C.
+    Pickle looks up the class of every object that is not a plain builtin. The first look-up of a class notes it and
+    returns the reducer that pickle would have used anyway. Every later look-up costs one dict access, in C.
     """
 
     __slots__ = ()
 
     def __missing__(self, cls: type) -> Any:
-        if issubclass(cls, type):  # classes are stored by name, which no reducer does
+        if issubclass(cls, type):  # pickle must store classes by name, without a reducer
             raise KeyError(cls)
         reduce = self[cls] = copyreg.dispatch_table.get(cls, _REDUCE)
         return reduce
@@ -114,7 +114,7 @@ _REDUCE: Final = operator.methodcaller("__reduce_ex__", 5)
 
 def _stored_schema(cls: type) -> ClassSchema | None:
     schema = schema_of(cls)
-    # A class within a function is stored with its values, not by name: nothing that could change.
+    # A class defined in a function is pickled by value, not by name: it cannot change later.
     return None if schema is None or "<locals>" in schema.qualname else schema
 
 

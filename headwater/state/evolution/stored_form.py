@@ -1,11 +1,11 @@
-"""The form in which the values of one state are stored, from loading to the first checkpoint of the new form.
+"""The form of one state's values, from the restore to the first checkpoint that contains the new form.
 
-    loaded(...)               for each section that is restored
-    asked_for(descriptor)     the program wants the state: what its values must go through, if anything
+    loaded(...)               for each restored section
+    asked_for(descriptor)     the program asks for the state: returns the conversion of its values, if any
     delta_is_whole()          True until a complete checkpoint has the converted values: a delta must have all
     checkpoint_completed()    or checkpoint_failed()
 
-A converted state is written whole, in deltas too: so in a chain of snapshots what is of an older form is overwritten.
+A converted state is written whole, even in a delta: a newer snapshot of a chain overwrites all values of an older form.
 """
 
 from __future__ import annotations
@@ -20,27 +20,27 @@ from headwater.state.snapshot.layout import StateLayout
 
 
 class StoredForm:
-    """One state's; kept by its backend beside the values."""
+    """The form of one state's values. The backend keeps it beside the values."""
 
     __slots__ = ("_changes", "_converted", "_in_flight", "layout")
 
     def __init__(self, layout: StateLayout) -> None:
         self.layout = layout
-        """Of what is stored now."""
+        """The layout of the values as they are now."""
         self._changes: dict[ClassSchema, ClassChange] = {}
         self._converted = False
         self._in_flight = False
 
     def loaded(self, layout: StateLayout, changes: Iterable[ClassChange]) -> None:
-        """A section with values of this form was loaded; `changes` are those of the classes that were met in it."""
-        if layout.version >= self.layout.version:  # older ones of the chain are overwritten, see above
+        """A section with this layout was loaded. `changes` are the changed classes in it."""
+        if layout.version >= self.layout.version:  # newer sections overwrite older forms, see above
             self.layout = layout
         self._changes.update((change.stored, change) for change in changes)
 
     def asked_for(self, uid: str, descriptor: StateDescriptor, layout: StateLayout) -> Convert | None:
-        """What each value must be converted with now; None if they fit. `StateMigrationError` if there is no way.
+        """Return the conversion that each value needs now, or None. Raises `StateMigrationError` if there is no way.
 
-        `layout` is what `descriptor` asks for; its shape is that of the stored one.
+        `layout` is what `descriptor` asks for. It must have the shape of the stored one.
         """
         convert = value_conversion(uid, descriptor, self.layout, self._changes.values())
         self._converted = self._converted or convert is not None
@@ -49,16 +49,16 @@ class StoredForm:
         return convert
 
     def asked_for_without_descriptor(self, uid: str, name: str) -> None:
-        """For state that has none (windows' contents), hence no migration functions."""
+        """Raise `StateMigrationError` if values cannot be read. For state without migrations (contents of windows)."""
         refuse_obstacles(uid, name, self._changes.values())
 
     @property
     def converted(self) -> bool:
-        """Whether the values are of a newer form than those in the snapshots."""
+        """True if the values have a newer form than those in the snapshots."""
         return self._converted
 
     def delta_is_whole(self) -> bool:
-        """Called when a checkpoint is cut: whether its delta must contain all entries, changed or not."""
+        """Return True if the delta must contain all entries, changed or not. Called when a checkpoint is cut."""
         self._in_flight = self._converted
         return self._converted
 
@@ -68,5 +68,5 @@ class StoredForm:
             self._converted = self._in_flight = False
 
     def checkpoint_failed(self) -> None:
-        """The checkpoint in flight will never be."""
+        """The checkpoint in flight failed."""
         self._in_flight = False

@@ -115,7 +115,7 @@ class HeapKeyedStateBackend(StoreBackend[HeapStore]):
                 yield self._section(name, registered.layout, group, entries)
 
     def _by_key_group(self, keys: Iterable[Any], layout: StateLayout) -> dict[int, list[Any]]:
-        """{key group: keys}, in the order of the groups. Only here is a key group computed: never per record."""
+        """Return {key group: keys}, in the order of the groups. Key groups are computed only here, never per record."""
         return (pairs_by_key_group if layout.namespaced else by_key_group)(keys, self.max_parallelism)
 
     # --- all keys
@@ -132,6 +132,6 @@ class HeapKeyedStateBackend(StoreBackend[HeapStore]):
             return []
         number = policy.number_to_examine(len(store.undo))
         keys = list(islice(registered.to_examine, number))
-        if len(keys) < number:  # the round is over; the next one begins with the keys as they are now
+        if len(keys) < number:  # the round is over: start the next one with the current keys
             registered.to_examine = iter(list(store.table))
         return keys

@@ -10,7 +10,7 @@ from headwater.state.heap.map import HeapMapState
 
 
 class HeapBroadcastState(HeapMapState, BroadcastState[Any, Any]):
-    """A map state whose one key is the partition."""
+    """A map state with a single key."""
 
     __slots__ = ()
 

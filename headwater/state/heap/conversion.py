@@ -1,4 +1,4 @@
-"""Converts all values of a heap table, between its loading and its first use."""
+"""Converts all values of a heap table after it is loaded, before its first use."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from headwater.state.heap.store import HeapStore
 
 
 def convert_store(store: HeapStore, convert: Callable[[Any], Any], *, stamped: bool = False) -> None:
-    """Replace each value, list element or map value of `store` by what `convert` makes of it.
+    """Replace each value, list element or map value of `store` by `convert(value)`.
 
-    `stamped`: values are stored with their expiry date, which stays. Not part of an epoch: cannot be rolled back.
-    If `convert` raises nothing has changed.
+    `stamped`: values are stored with their expiry date, which stays. Called outside of epochs: it cannot be rolled
+    back. If `convert` raises, nothing has changed.
     """
     keys, *columns = store.full_entries(list(store.table), None)
     one = _stamped(convert) if stamped else convert

@@ -15,8 +15,8 @@ from headwater.state.heap.store import ABSENT, UNCHANGED, HeapStore, Keep
 class HeapListState(HeapStore, ListState[Any]):
     """{key: [element, ...]}, never an empty list.
 
-    Undo: the length before (int) while elements were only appended, the whole list before (list) once they were not,
-    or ABSENT.
+    The undo log has the length before (int) if elements were only appended; otherwise the whole list before (list), or
+    ABSENT.
     """
 
     __slots__ = ()
@@ -58,12 +58,12 @@ class HeapListState(HeapStore, ListState[Any]):
         self.update(())
 
     def peek(self) -> list[Any]:
-        """The live list for looking only: it must not be changed nor handed to a user."""
+        """Return the live list. The caller must not change it, nor hand it to a user."""
         elements: list[Any] | None = self.table.get(self._scope.current_key)
         return [] if elements is None else elements
 
     def _keep_whole(self, key: Any) -> None:
-        """Make sure that the undo log has the whole list before: what follows is not just an append."""
+        """Put the whole list before into the undo log. Call it before any change that is not an append."""
         before = self.undo.get(key, UNCHANGED)
         if before is UNCHANGED:
             self.undo[key] = self.table.get(key, ABSENT)
@@ -87,14 +87,14 @@ class HeapListState(HeapStore, ListState[Any]):
     def committed(self, key: Any) -> Any:
         elements = self.table.get(key, ABSENT)
         if elements is not ABSENT:
-            elements = elements[:]  # before the undo log is read: an append in between would look committed
+            elements = elements[:]  # copy it before reading the undo log: an append in between would look committed
         before = self.undo.get(key, UNCHANGED)
         if before is UNCHANGED:
             return elements
         return elements[:before] if before.__class__ is int else before
 
     def delta_entries(self, keys: Iterable[Any], log: dict[Any, Any]) -> tuple[Any, ...]:
-        """(keys, base lengths, elements after the base, deleted keys); base 0 replaces the list."""
+        """Return (keys, base lengths, elements after the base, deleted keys); base 0 replaces the list."""
         table = self.table
         present: list[Any] = []
         bases: list[int] = []
@@ -154,5 +154,5 @@ class HeapListState(HeapStore, ListState[Any]):
 
 
 def older_length(key: Any, older: Any, newer: Any, join: Join) -> Any:
-    """What a list was before two changes, where the log of each has a length (int), a list, or ABSENT."""
+    """Join two log entries of a list. Each is the length before (int), the list before, or ABSENT."""
     return newer[:older] if older.__class__ is int and newer.__class__ is list else older

@@ -16,7 +16,7 @@ _EMPTY: dict[Any, Any] = {}
 
 
 class _Whole(NamedTuple):
-    """In the undo log: the whole map before ({}: there was none). Entries need no log of their own any more."""
+    """In the undo log: the whole map before ({}: there was none), instead of a log per entry."""
 
     before: dict[Any, Any]
 
@@ -91,7 +91,7 @@ class HeapMapState(HeapStore, MapState[Any, Any]):
         del self.table[owner]
 
     def peek(self) -> dict[Any, Any]:
-        """The live map for looking only: it must not be changed nor handed to a user."""
+        """Return the live map. The caller must not change it, nor hand it to a user."""
         entries: dict[Any, Any] = self.table.get(self._scope.current_key, _EMPTY)
         return entries
 
@@ -124,14 +124,14 @@ class HeapMapState(HeapStore, MapState[Any, Any]):
         return _combined
 
     def committed(self, key: Any) -> Any:
-        # dict.copy() runs without giving up the interpreter lock; then the log has at least the changes seen in it.
+        # dict.copy() keeps the interpreter lock, so the log, read next, has at least the changes in the copy.
         entries = self.table.get(key, _EMPTY).copy()
         log = self.undo.get(key, UNCHANGED)
         before = entries if log is UNCHANGED else _before(entries, log.copy() if log.__class__ is dict else log)
         return before or ABSENT
 
     def delta_entries(self, keys: Iterable[Any], log: dict[Any, Any]) -> tuple[Any, ...]:
-        """(keys, whole maps, keys changed in part, [map keys], [values], [removed map keys], deleted keys)"""
+        """Return (keys, whole maps, keys changed in part, [map keys], [values], [removed map keys], deleted keys)."""
         replaced: list[Any] = []
         maps: list[dict[Any, Any]] = []
         changed: list[Any] = []
@@ -199,12 +199,12 @@ class HeapMapState(HeapStore, MapState[Any, Any]):
 def _combined(owner: Any, older: Any, newer: Any, join: Join) -> Any:
     if older.__class__ is not dict:
         return older
-    # A map that was replaced later: the older log says what was there before that, entry by entry.
+    # The newer log has the whole map before the replacement: apply the older log to it, entry by entry.
     return join(older, newer) if newer.__class__ is dict else _Whole(_before(newer.before, older))
 
 
 def _before(entries: dict[Any, Any], log: Any, in_place: bool = False) -> dict[Any, Any]:
-    """The map before the changes in `log` (None: there were none)."""
+    """Return the map before the changes in `log` (None: no changes)."""
     if log is None:
         return entries
     if log.__class__ is not dict:

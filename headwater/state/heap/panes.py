@@ -1,7 +1,7 @@
 """Panes on the heap: a dict of dicts, so that a window ends with one removal, and its undo log is one entry.
 
-A namespace that did not exist at the last commit needs no log of its keys: what a failed epoch made is dropped whole.
-That is the usual case, and the loops below are written for it.
+A namespace that did not exist at the last commit needs no log of its keys: a rollback drops the whole namespace. That
+is the usual case, and the loops below are written for it.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ _NO_NAMESPACE: Any = object()
 
 
 class _HeapPanes(HeapStore, Panes):
-    """{namespace: {key: value}}; undo {namespace: ABSENT, or {key: what was there before}}.
+    """{namespace: {key: value}}; undo {namespace: ABSENT, or {key: value before}}.
 
-    Towards the backend an entry is a pair (key, namespace), as with other namespaced states.
+    The backend addresses an entry by the pair (key, namespace), as in other namespaced states.
     """
 
     __slots__ = ()
@@ -82,7 +82,7 @@ class _HeapPanes(HeapStore, Panes):
     def _combined(self, namespace: Any, older: Any, newer: Any, join: Join) -> Any:
         if older is ABSENT:
             return older
-        if newer is ABSENT:  # gone with the older changes and made anew: all that is there now was not before
+        if newer is ABSENT:  # the older changes removed it, the newer made it anew: no current entry existed before
             newer = dict.fromkeys(self.table.get(namespace, ()), ABSENT)
         return join(older, newer, self._combine_entries)
 
@@ -112,7 +112,7 @@ class _HeapPanes(HeapStore, Panes):
         return found if before is UNCHANGED else self._restored({user_key: found}, user_key, before)
 
     def _open(self, namespace: int) -> tuple[dict[Any, Any], dict[Any, Any] | None]:
-        """The pane of `namespace`, made if need be, and the log of its keys; None if no log is needed."""
+        """Return the pane of `namespace`, created if missing, and the log of its keys (None: it needs no log)."""
         log = self._log_of(namespace)
         pane = self.table.get(namespace)
         if pane is None:
@@ -127,23 +127,23 @@ class _HeapPanes(HeapStore, Panes):
 
     @abstractmethod
     def _log_whole(self, namespace: int, pane: dict[Any, Any]) -> dict[Any, Any]:
-        """The pane, which exists since before the epoch, is about to go: log it. Returns what may be given away."""
+        """Log a committed pane before it is removed. Return {key: value} that the caller may own."""
 
     @abstractmethod
     def _log_before_change(self, log: dict[Any, Any], key: Any, pane: dict[Any, Any]) -> None:
-        """The entry of `key` is about to go: log it."""
+        """Log the entry of `key` before it is removed."""
 
     def _restored(self, pane: Mapping[Any, Any], key: Any, before: Any) -> Any:
-        """The value that the log says was there."""
+        """Return the value before the change, from the log's entry `before`."""
         return before
 
     def _copy_for_query(self, value: Any) -> Any:
-        """`value` such that what the processing thread does to it does not show."""
+        """Return `value`, or a copy if the processing thread may change it meanwhile."""
         return value
 
 
 class _Pairs(Collection[Any]):
-    """All pairs (key, namespace), without a list of them: their number is asked for in every epoch."""
+    """All pairs (key, namespace), without building a list: every epoch asks for their number."""
 
     __slots__ = ("_table",)
 
@@ -161,7 +161,7 @@ class _Pairs(Collection[Any]):
 
 
 class HeapFoldedPanes(_HeapPanes, FoldedPanes):
-    """One value per key of a pane. A value that can change in place is copied at its first touch in an epoch."""
+    """One value per key of a pane. A mutable value is copied at its first touch in an epoch."""
 
     __slots__ = ()
 
@@ -213,7 +213,7 @@ class HeapFoldedPanes(_HeapPanes, FoldedPanes):
         log.setdefault(key, pane[key])
 
     def delta_entries(self, keys: Iterable[Any], log: dict[Any, Any]) -> tuple[Any, ...]:
-        """(keys, namespaces, values, deleted keys, deleted namespaces)"""
+        """Return (keys, namespaces, values, deleted keys, deleted namespaces)."""
         present: list[Any] = []
         deleted: list[Any] = []
         table = self.table
@@ -240,7 +240,7 @@ class HeapFoldedPanes(_HeapPanes, FoldedPanes):
 
 
 class HeapElementPanes(_HeapPanes, ElementPanes):
-    """A list per key of a pane. The log has the length before (int) while elements were only appended, or the list."""
+    """A list per key of a pane. The log has its length before (int) if elements were only appended, else the list."""
 
     __slots__ = ()
 
@@ -285,7 +285,7 @@ class HeapElementPanes(_HeapPanes, ElementPanes):
         return value if value is ABSENT else value[:]
 
     def delta_entries(self, keys: Iterable[Any], log: dict[Any, Any]) -> tuple[Any, ...]:
-        """(keys, namespaces, base lengths, elements after the base, deleted keys, deleted namespaces)"""
+        """Return (keys, namespaces, base lengths, elements after the base, deleted keys, deleted namespaces)."""
         present: list[Any] = []
         bases: list[int] = []
         added: list[list[Any]] = []
@@ -325,7 +325,7 @@ class HeapElementPanes(_HeapPanes, ElementPanes):
 
 
 def _first_touch(log: dict[Any, Any], key: Any, stored: Any) -> Any:
-    """Log what is `stored` under `key`, and return what may be changed in its place."""
+    """Log the value `stored` under `key`, and return a value that the user may change instead."""
     if stored is None:
         log[key] = ABSENT
         return None

@@ -1,11 +1,12 @@
-"""What the heap tables of all shapes have in common: a table, an undo log, and their life in an epoch.
+"""The common part of heap tables of all shapes: a table, an undo log, and their life in epochs.
 
-The undo log holds, for each entry that the epoch changed, what was there before. It serves three purposes: its keys are
-what the delta must contain, it rolls a failed attempt back, and it answers queries with the last committed value. When
-an epoch is committed its log is not thrown away but added to that of the changes since the last checkpoint, so that
-state can go back to that checkpoint too, and a checkpoint's delta can span many epochs.
+The undo log has, for each entry that the epoch changed, the value before. It serves three purposes: its keys are the
+content of the delta, it rolls a failed attempt back, and it answers queries with the last committed value. A commit
+adds the epoch's log to the log of all changes since the last checkpoint. So state can go back to that checkpoint too,
+and a checkpoint's delta can span many epochs.
+
 The processing thread always writes the undo log first and the table second; a reader reads the table first and the undo
-log second. So a reader in another thread, without a lock, never takes a new value for a committed one.
+log second. So a reader in another thread needs no lock and never takes a new value for a committed one.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from headwater.state.copying import is_immutable, protective_copy
 
 
 class KeyScope(Protocol):
-    """Says which entry a state is about: the backend itself for plain state."""
+    """Says which entry a state reads and writes. For plain state, this is the backend itself."""
 
     current_key: Any
 
@@ -38,17 +39,17 @@ ABSENT = Absent()
 """In an undo log: there was no entry."""
 
 UNCHANGED = Absent()
-"""From an undo log: the entry has not been changed."""
+"""Default for look-ups in an undo log: the entry has not changed."""
 
 _GONE_LIMIT = 4096
-"""Fewer traces of what came and went within an epoch are not worth looking for."""
+"""Clean the undo log only if at least this many entries came and went within the epoch."""
 
 Keep = Callable[[Any], bool]
-"""True for a stored element (value, list element, map value) that belongs into a full snapshot."""
+"""Returns True for a stored element (value, list element, map value) that belongs into a full snapshot."""
 
 
 class HeapStore(ABC):
-    """One table {key: ...} of one state. Subclasses add the shape and are at the same time the user's state object."""
+    """The table {key: ...} of one state. Subclasses add the shape; they are also the user's state objects."""
 
     __slots__ = ("_gone", "_in_flight", "_scope", "_since", "_spanning", "holds_mutable", "lock", "table", "undo")
 
@@ -57,16 +58,16 @@ class HeapStore(ABC):
         self.table: dict[Any, Any] = {}
         self.undo: dict[Any, Any] = {}
         self._since: dict[Any, Any] = {}
-        """The log of the committed epochs after the last checkpoint, complete or in flight."""
+        """The log of the committed epochs since the last cut."""
         self._in_flight: dict[Any, Any] = {}
-        """The log of what the checkpoint in flight contains."""
+        """The log of the changes in the checkpoint in flight."""
         self._spanning: dict[Any, Any] | None = None
-        """`changes()`, kept from the delta to the commit that follows it."""
+        """The result of `changes()`, kept for the commit that follows."""
         self._gone = 0
         self.holds_mutable = False
         """True once something was stored that can change in place: from then on users get copies of what they read."""
         self.lock: AbstractContextManager[Any] = nullcontext()
-        """Held by whoever calls `committed` from another thread."""
+        """Callers of `committed` in other threads hold it."""
 
     @abstractmethod
     def clear(self) -> None:
@@ -80,11 +81,11 @@ class HeapStore(ABC):
         return value if given_away else protective_copy(value)
 
     def keys_stored(self) -> Collection[Any]:
-        """The keys that have an entry."""
+        """Return the keys that have an entry."""
         return self.table
 
     def changes(self) -> dict[Any, Any]:
-        """The log of all changes since the last checkpoint, those of the epoch under way included."""
+        """Return the log of all changes since the last cut, including those of the current epoch."""
         if not self._since:
             return self.undo
         if self._spanning is None:
@@ -92,15 +93,15 @@ class HeapStore(ABC):
         return self._spanning
 
     def keys_changed(self, log: dict[Any, Any]) -> Collection[Any]:
-        """The keys that `log` is about."""
+        """Return the keys of the entries in `log`."""
         return log
 
     def keys_written(self) -> Collection[Any]:
-        """The keys that the epoch under way has changed so far."""
+        """Return the keys that the current epoch has changed so far."""
         return self.undo
 
     def commit(self, *, cut: bool = False) -> None:
-        """What the epoch changed is final. With `cut` a checkpoint is in flight that ends with this epoch."""
+        """Make the epoch's changes final. With `cut`, a checkpoint ends with this epoch and is now in flight."""
         changes = self.changes() if cut else absorbed(self._since, self.undo, self._combination())
         self.undo, self._spanning = {}, None
         if cut:
@@ -113,11 +114,11 @@ class HeapStore(ABC):
         self._in_flight = {}
 
     def checkpoint_failed(self) -> None:
-        """The next checkpoint contains what the one in flight would have. Not during an epoch."""
+        """The checkpoint in flight failed: the next one must contain its changes too. Called between epochs."""
         self._since, self._in_flight = absorbed(self._in_flight, self._since, self._combination()), {}
 
     def rewind(self) -> None:
-        """Take back all changes since the last durable checkpoint."""
+        """Undo all changes since the last durable checkpoint."""
         self.rollback()
         for log in (self._since, self._in_flight):
             self.undo = log
@@ -125,15 +126,15 @@ class HeapStore(ABC):
         self._since, self._in_flight = {}, {}
 
     def _combination(self) -> Combine | None:
-        """How the logs of this shape are combined, if not just the older one counts."""
+        """Return how to combine two log entries of this shape; None: the older one wins."""
         return None
 
     @abstractmethod
     def rollback(self) -> None:
-        """Take back what is in the undo log, and leave it empty."""
+        """Undo the changes in the undo log, and empty the log."""
 
     def _note_gone(self) -> None:
-        """An entry went that came in this epoch. When such traces are most of the undo log, it is made anew without."""
+        """Count an entry that came and went within the epoch. If they are most of the undo log, remove them from it."""
         self._gone += 1
         if self._gone >= _GONE_LIMIT and self._gone > len(self.undo) // 2:
             with self.lock:
@@ -146,16 +147,16 @@ class HeapStore(ABC):
 
     @abstractmethod
     def committed(self, key: Any) -> Any:
-        """What the last commit left for `key`, or ABSENT. May be called from another thread. Must not be changed."""
+        """Return the committed entry of `key`, or ABSENT. Any thread may call this. The caller must not change it."""
 
     @abstractmethod
     def delta_entries(self, keys: Iterable[Any], log: dict[Any, Any]) -> tuple[Any, ...]:
-        """Encodable changes of `keys`, which are some of `keys_changed(log)`."""
+        """Return the changes of `keys`, which are some of `keys_changed(log)`, ready to encode."""
 
     @abstractmethod
     def full_entries(self, keys: Iterable[Any], keep: Keep | None) -> tuple[Any, ...]:
-        """Encodable entries of `keys`, which are keys of the table; only elements that pass `keep`."""
+        """Return the entries of `keys`, all keys of the table, ready to encode; only elements that pass `keep`."""
 
     @abstractmethod
     def load_entries(self, entries: tuple[Any, ...]) -> None:
-        """Apply what `delta_entries` or `full_entries` gave. Not part of an epoch: cannot be rolled back."""
+        """Apply the result of `delta_entries` or `full_entries`. Called outside of epochs: it cannot be rolled back."""

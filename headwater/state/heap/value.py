@@ -41,7 +41,7 @@ class HeapValueState(HeapStore, ValueState[Any]):
         self.update(None)
 
     def peek(self) -> Any:
-        """The value for looking only: it does not count as touched, and must not be changed nor handed to a user."""
+        """Return the value without counting as a touch. The caller must not change it, nor hand it to a user."""
         return self.table.get(self._scope.current_key)
 
     def live(self) -> Any:
@@ -73,7 +73,7 @@ class HeapValueState(HeapStore, ValueState[Any]):
         return value if before is UNCHANGED else before
 
     def delta_entries(self, keys: Iterable[Any], log: dict[Any, Any]) -> tuple[Any, ...]:
-        """(keys, values, deleted keys)"""
+        """Return (keys, values, deleted keys)."""
         known = list(keys)
         return value_delta(known, list(map(self.table.get, known)), lambda key: log[key] is not ABSENT)
 
@@ -96,8 +96,8 @@ class HeapValueState(HeapStore, ValueState[Any]):
 
 
 def value_delta(keys: list[Any], values: list[Any], existed: Callable[[Any], bool]) -> tuple[Any, ...]:
-    """(keys, values, deleted keys) of keys with their values now; None: there is none, and maybe there never was."""
-    if NoneType not in set(map(type, values)):  # not `None in`: how values compare is up to the user
+    """Return (keys, values, deleted keys). A value of None means no entry now: deleted if `existed(key)`."""
+    if NoneType not in set(map(type, values)):  # not `None in`: that would call the values' own `__eq__`
         return keys, values, []
     rows = list(zip(keys, values, strict=True))
     deleted = [key for key, value in rows if value is None and existed(key)]

@@ -1,7 +1,7 @@
 """Which key group a key is in, and which partition owns a key group.
 
-Key groups are the unit in which state is handed from partition to partition when a job is rescaled: a partition owns a
-contiguous range of them, and a key stays in its group for ever (as long as `max_parallelism` does not change).
+A rescaled job hands state from partition to partition in key groups. A partition owns a contiguous range of them, and a
+key stays in its group for ever (as long as `max_parallelism` does not change).
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ MAX_PARALLELISM_LIMIT = 2**15
 
 _MEMO_LIMIT = 65_536
 _WORTH_A_VECTOR = 64
-"""So many keys are hashed faster at once than one by one."""
+"""From this many keys on, hashing them together is faster than one by one."""
 
 
 def key_group(key: Any, max_parallelism: int) -> int:
-    """The key group of `key`; raises `InvalidKeyError` for what cannot be a key."""
+    """Return the key group of `key`. Raises `InvalidKeyError` if it cannot be a key."""
     return stable_hash(key) % max_parallelism
 
 
@@ -52,7 +52,7 @@ def key_group_range(partition: int, max_parallelism: int, parallelism: int) -> r
 
 
 def by_key_group(keys: Iterable[Any], max_parallelism: int) -> dict[int, list[Any]]:
-    """{key group: its keys}, in the order of the groups. For snapshots: the one place where all keys are hashed."""
+    """Return {key group: its keys}, in the order of the groups. For snapshots: only here are many keys hashed."""
     known = list(keys)
     hashes = hash_integers(known) if len(known) >= _WORTH_A_VECTOR else None
     group_of_each = (
@@ -70,7 +70,7 @@ def by_key_group(keys: Iterable[Any], max_parallelism: int) -> dict[int, list[An
 
 
 def pairs_by_key_group(pairs: Iterable[Any], max_parallelism: int) -> dict[int, list[Any]]:
-    """The same for (key, namespace) pairs, of which a key may have many: each key is hashed once."""
+    """Like `by_key_group`, for (key, namespace) pairs. A key may have many pairs, but is hashed once."""
     pairs_of_key: dict[Any, list[Any]] = {}
     for pair in pairs:
         pairs_of_key.setdefault(pair[0], []).append(pair)
@@ -79,7 +79,7 @@ def pairs_by_key_group(pairs: Iterable[Any], max_parallelism: int) -> dict[int, 
 
 
 class KeyRouter(dict[Any, int]):
-    """`router[key]` is the partition of `key`: a memo of the keys met lately, filled on a miss.
+    """`router[key]` is the partition of `key`. The dict remembers recent keys and computes the others.
 
     Equal keys share an entry and a hash, so the memo cannot change an answer. A key that can be changed raises
     `TypeError`, mostly Python's own, because a check per record would cost more than the lookup: use `partitions` for
@@ -96,10 +96,10 @@ class KeyRouter(dict[Any, int]):
             partition_of_key_group(group, max_parallelism, parallelism) for group in range(max_parallelism)
         ]
         self.overflowed = False
-        """There are more keys than the memo has room for: `route_integers` is the faster way, where it works."""
+        """There are more keys than the dict remembers. `route_integers` is faster then, if it applies."""
 
     def __missing__(self, key: Any) -> int:
-        # int and str inline what `stable_hash` does: this is the whole cost of a job with very many keys.
+        # `stable_hash` inlined for int and str: with very many keys, this is all that routing costs.
         cls = key.__class__
         if cls is int:
             hashed = xxh32_intdigest(pack_signed(hash(key)))
@@ -116,7 +116,7 @@ class KeyRouter(dict[Any, int]):
         return partition
 
     def route_integers(self, keys: Sequence[Any]) -> list[int] | None:
-        """The partition of each of `keys`, all at once; None if they are not all plain integers of 61 bits."""
+        """Return the partition of each key, computed together; None unless all are plain integers of 61 bits."""
         hashes = hash_integers(keys)
         if hashes is None:
             return None
@@ -125,7 +125,7 @@ class KeyRouter(dict[Any, int]):
         return targets
 
     def partitions(self, keys: Sequence[Any]) -> list[int]:
-        """The partition of each of `keys`; `InvalidKeyError` for the first that cannot be a key."""
+        """Return the partition of each key. Raises `InvalidKeyError` for the first that cannot be a key."""
         try:
             return [self[key] for key in keys]
         except InvalidKeyError:

@@ -81,8 +81,8 @@ def _hash_int(key: int | Fraction) -> int:
 
 
 def hash_integers(keys: Sequence[Any]) -> NDArray[numpy.uint32] | None:
-    """`stable_hash` of many plain integers at once; None if one of `keys` is something else, or is too large."""
-    import numpy  # only jobs with very many keys need it, and it would make every start slower
+    """Return `stable_hash` of many plain integers; None if one of `keys` is something else, or is too large."""
+    import numpy  # here: only jobs with very many keys need it, and it makes the start slower
 
     if set(map(type, keys)) != {int}:
         return None
@@ -153,7 +153,7 @@ def _hash_uuid(key: uuid.UUID) -> int:
 
 
 def _hash_moment(key: datetime.datetime | datetime.time) -> int:
-    """Moments that are equal in different time zones hash alike."""
+    """Equal moments in different time zones have the same hash."""
     moment = key.replace(fold=0)
     offset = moment.utcoffset()
     if offset is None:

@@ -1,1 +1,1 @@
-"""State in RocksDB, for what is larger than memory."""
+"""State in RocksDB, for state that is larger than memory."""

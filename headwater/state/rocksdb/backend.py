@@ -1,4 +1,4 @@
-"""Keyed state in RocksDB: on the local disk, with as much of it in memory as is allowed."""
+"""Keyed state in RocksDB: on the local disk, with a bounded part of it in memory."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ _MAKE_ROOM = (
 
 
 class RocksDBKeyedStateBackend(StoreBackend[RocksStore]):
-    """State that may be larger than memory. The database holds what committed epochs left, and never anything else.
+    """State that may be larger than memory. The database contains only committed state.
 
-    What one epoch changes, and the timers that fire next, are in memory. The process must not fork while the backend is
-    open: RocksDB has threads. `close()` removes the working files; so does the end of the process. If it is killed, the
-    next one that uses the same directory does.
+    The changes of the current epoch, and the timers that fire next, are in memory. The process must not fork while the
+    backend is open: RocksDB has threads. `close()` or the end of the process deletes the working files. If the process
+    is killed, the next process that uses the same directory deletes them.
     """
 
     def __init__(
@@ -59,9 +59,9 @@ class RocksDBKeyedStateBackend(StoreBackend[RocksStore]):
             self.event_timers, self.processing_timers = self._timers
         self._state_ids: dict[str, int] = {}
         self.damaged = False
-        """Whether the database may hold half an epoch."""
+        """The database may contain half an epoch, because a write failed."""
         self._converted_in_native: set[str] = set()
-        """States whose values were of their present form when the last native checkpoint was made."""
+        """States that were already converted when the last native checkpoint was made."""
         self._home = self._options.home()
         with self._room():
             self._open(self._home.new_directory())
@@ -80,7 +80,7 @@ class RocksDBKeyedStateBackend(StoreBackend[RocksStore]):
         self._dispose = weakref.finalize(self, _dispose, self.database, self._home)
 
     def close(self) -> None:
-        """Give back memory and disk. Nothing may be called any more; calling it again does nothing."""
+        """Free the memory and delete the files. The backend must not be used afterwards, but may be closed again."""
         if self._dispose.alive:
             with self._boundary:
                 self._dispose()
@@ -102,7 +102,7 @@ class RocksDBKeyedStateBackend(StoreBackend[RocksStore]):
         store_class = STORES.get(layout.kind)
         if store_class is None:
             return None
-        # Restored states have the number under which their entries are stored.
+        # A restored state keeps the id under which its entries are stored.
         known = self._state_ids
         state_id = known.setdefault(name, 1 + max(known.values(), default=0))
         return store_class(self, self._scope(layout), name, state_id, layout.namespaced)
@@ -124,7 +124,7 @@ class RocksDBKeyedStateBackend(StoreBackend[RocksStore]):
 
     def commit_epoch(self, *, cut: bool = False) -> None:
         stores = self._stores()
-        changes = [store.collect() for store in stores]  # all of them before the first is written: it may raise
+        changes = [store.collect() for store in stores]  # collect all before writing any: `collect` may raise
         changes += [queue.collect() for queue in self._timers]
         with self._boundary:
             for each in changes:
@@ -149,7 +149,7 @@ class RocksDBKeyedStateBackend(StoreBackend[RocksStore]):
         self.damaged = True
         try:
             self.database.write(changes)
-        except Exception as error:  # rocksdict has no class for it
+        except Exception as error:  # rocksdict has no error class of its own
             raise self._not_written(error) from error
         self.damaged = False
 
@@ -160,7 +160,7 @@ class RocksDBKeyedStateBackend(StoreBackend[RocksStore]):
         )
 
     def rewind(self) -> bool:
-        """Old values are not kept: the checkpoint has to be loaded."""
+        """Return False: old values are not kept, so the checkpoint must be loaded."""
         return False
 
     def rollback_epoch(self) -> None:
@@ -211,7 +211,7 @@ class RocksDBKeyedStateBackend(StoreBackend[RocksStore]):
             store.loaded()
 
     def _convert(self, registered: Registered[RocksStore], convert: Convert) -> None:
-        """Replace each value by what `convert` makes of it, before its first use."""
+        """Replace each value by `convert(value)`. Called before the first use of the state."""
         store, layout = registered.store, registered.layout
         one: Convert = (lambda pair: (convert(pair[0]), *pair[1:])) if layout.ttl else convert
         store.pickler.start_over()
@@ -229,10 +229,10 @@ class RocksDBKeyedStateBackend(StoreBackend[RocksStore]):
     # -- native checkpoints --------------------------------------------------------------------------------------------
 
     def native_checkpoint(self, directory: Path) -> None:
-        """Make `directory`, which must not exist, a copy of what the last committed epoch left, timers included.
+        """Copy the committed state, timers included, to the new `directory`, which must not exist.
 
-        Called between epochs. Files that an earlier native checkpoint has too are links to the same file, and have the
-        same name. The copy is complete when this returns; its files never change and belong to the caller.
+        Called between epochs. A file that an earlier native checkpoint has too is a link to the same file and has the
+        same name. The copy is complete when this returns. Its files never change; the caller owns them.
         """
         self._refuse_in_epoch()
         for store in self._stores():
@@ -268,7 +268,10 @@ class RocksDBKeyedStateBackend(StoreBackend[RocksStore]):
         return self._in_new_directory(self.native_checkpoint)
 
     def new_native_parts(self) -> tuple[Path, Iterator[Section]]:
-        """Few of the values that wait are written first: for half a million the slot would stand still for seconds."""
+        """Write only some of the waiting values to the database; the sections contain the others.
+
+        Writing half a million values would stop the slot for seconds.
+        """
         self._refuse_in_epoch()
         waiting = [
             (name, registered.layout, registered.store, registered.store.flush_some())
@@ -276,7 +279,7 @@ class RocksDBKeyedStateBackend(StoreBackend[RocksStore]):
             if isinstance(registered.store, RocksValueState)
         ]
 
-        def sections() -> Iterator[Section]:  # in any thread: plain values do not change
+        def sections() -> Iterator[Section]:  # runs in any thread: waiting values are immutable
             for name, layout, store, values in waiting:
                 for group, keys in store.by_key_group(values).items():
                     entries = value_delta(keys, list(map(values.__getitem__, keys)), lambda _: True)
@@ -286,7 +289,7 @@ class RocksDBKeyedStateBackend(StoreBackend[RocksStore]):
 
     def _in_new_directory(self, make: Callable[[Path], None]) -> Path:
         directory = Path(tempfile.mkdtemp(prefix="checkpoint-", dir=self._home.path))
-        directory.rmdir()  # its name is taken, and RocksDB wants to make it
+        directory.rmdir()  # only its unique name is needed: RocksDB makes the directory itself
         try:
             make(directory)
         except BaseException:
@@ -295,10 +298,10 @@ class RocksDBKeyedStateBackend(StoreBackend[RocksStore]):
         return directory
 
     def load_native(self, directory: Path) -> bool:
-        """Restore what `native_checkpoint` made; before the first use of any state.
+        """Restore what `native_checkpoint` made, before the first use of any state.
 
-        True: the database goes on with the very files of the checkpoint. False: they are of other key groups, of
-        classes that have changed since, or have timers that shall be on the heap: the entries were loaded one by one.
+        Return True if the database now uses the very files of the checkpoint. Return False if the entries were loaded
+        one by one, because key groups or classes differ, or because the timers must be on the heap.
         """
         if self._states:
             raise StateError(f"operator '{self.uid}' has state already; a native checkpoint is loaded before anything")

@@ -1,7 +1,6 @@
-"""A list in RocksDB: a head with the last elements, and sealed pieces before them that never change.
+"""A list in RocksDB: sealed pieces that never change, and a head with the last elements.
 
-So appending to a long list writes the head only, and reading it needs no search: the head says how many pieces there
-are.
+So appending to a long list writes the head only. Reading the list needs no search: the head has the number of pieces.
 """
 
 from __future__ import annotations
@@ -12,11 +11,11 @@ from typing import Any
 from headwater.state.rocksdb.database import Changes, Database
 
 _SEAL_BYTES = 4096
-"""Where the head gets longer its elements become a piece: what an append may write again."""
+"""If the head gets longer, its elements become a piece. This bounds what an append writes again."""
 
 
 class ListCell:
-    """One list, as far as it is in memory: `elements` are those from position `offset` on."""
+    """One list, of which the elements from position `offset` on are in memory, in `elements`."""
 
     __slots__ = ("elements", "offset", "pieces", "rewritten", "sealed")
 
@@ -24,10 +23,10 @@ class ListCell:
         self.elements: list[Any] = [] if elements is None else elements
         self.offset = sealed
         self.sealed = sealed
-        """How many elements are in the pieces of the database."""
+        """Number of elements in the pieces in the database."""
         self.pieces = pieces
         self.rewritten = False
-        """Whether what is in the database is of no use any more."""
+        """The pieces in the database are obsolete."""
 
     @classmethod
     def from_head(cls, data: bytes, database: Database) -> ListCell:
@@ -37,12 +36,12 @@ class ListCell:
         return self.offset + len(self.elements)
 
     def whole(self, database: Database, body: bytes) -> list[Any]:
-        """All elements, which are in memory from now on. `body` is what the keys of the pieces begin with."""
+        """Load and return all elements. `body` is the prefix of the pieces' keys."""
         self.load(database, body)
         return self.elements
 
     def load(self, database: Database, body: bytes) -> int:
-        """Bring all elements into memory; returns how many bytes were read."""
+        """Load all elements into memory. Return the number of bytes read."""
         if not self.offset:
             return 0
         found = database.get([_piece(body, index) for index in range(self.pieces)])
@@ -51,13 +50,13 @@ class ListCell:
         return sum(map(len, found))
 
     def since(self, base: int, database: Database, body: bytes) -> list[Any]:
-        """The elements from position `base` on."""
+        """Return the elements from position `base` on."""
         if base < self.offset:
             self.whole(database, body)
         return self.elements[base - self.offset :]
 
     def forget_pieces(self) -> None:
-        """Keep only what the pieces of the database do not have. The list must be as it is in the database."""
+        """Drop the elements that are in pieces from memory. The list must be the same as in the database."""
         self.elements, self.offset = self.elements[self.sealed - self.offset :], self.sealed
 
     def replace(self, elements: list[Any]) -> None:
@@ -66,7 +65,7 @@ class ListCell:
     def collect(
         self, changes: Changes, address: bytes, body: bytes, head: Callable[[Any], bytes], dumps: Callable[[Any], bytes]
     ) -> None:
-        """Append what makes the database hold this list. Empty: it goes."""
+        """Append to `changes` what stores this list, or deletes it if it is empty."""
         if self.rewritten:
             changes += [(_piece(body, index), None) for index in range(self.pieces)]
             self.sealed = self.pieces = 0

@@ -1,12 +1,12 @@
-"""One RocksDB database: the local, disposable home of one backend's state.
+"""One RocksDB database: the local, disposable copy of one backend's state.
 
 Keys, all numbers big-endian:
 
     key group (2) | state id (2) | part (1) | ...      entries; a key group is one range, whatever the state
-    0xfffe        | ...                                timers in their order (rocksdb_timer_entries.py)
-    0xffff        | name                               what the database knows about itself
+    0xfffe        | ...                                timers in the order of firing (timer_entries.py)
+    0xffff        | name                               facts about the database
 
-There is no write-ahead log: what a crash leaves behind is never opened again, durability comes from snapshots.
+There is no write-ahead log: durability comes from snapshots, and nobody opens a database again after a crash.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ _READABLE: Final = (1, 2)
 _META: Final = b"\xff\xff"
 _FACTS: Final = "database"
 _WRITE_SIZE: Final = 4096
-"""rocksdict keeps the interpreter lock while it writes; so many entries at a time let other threads have it between."""
+"""Entries per write. rocksdict holds the interpreter lock while it writes; other threads run between the writes."""
 
 HEAD: Final = 0
-"""Part of a state that has one entry per key: the value, or what there is to know about a list or map."""
+"""The part of a state with one entry per key: the value, or the head of a list or map."""
 BODY: Final = 1
-"""Part of a state that has any number of entries per key: pieces of a list, entries of a map."""
+"""The part of a state with many entries per key: pieces of a list, entries of a map."""
 
 _pack_prefix = struct.Struct(">HHB").pack
 PREFIX_LENGTH: Final = 5
@@ -48,18 +48,18 @@ Changes = list[tuple[bytes, bytes | None]]
 
 
 def prefix(group: int, state_id: int, part: int) -> bytes:
-    """What the keys of one part of a state begin with, in one key group."""
+    """Return the prefix of the keys of one part of a state in one key group."""
     return _pack_prefix(group, state_id, part)
 
 
 def successor(start: bytes) -> bytes:
-    """The first key after all those that begin with `start`."""
+    """Return the first key after all keys that begin with `start`."""
     stripped = start.rstrip(b"\xff")
     return stripped[:-1] + bytes((stripped[-1] + 1,))
 
 
 class Database:
-    """Bytes by key. `get` may be called from any thread."""
+    """A map of bytes to bytes. Any thread may call `get`."""
 
     def __init__(self, path: Path, options: Options, *, read_only: bool = False) -> None:
         self.path = path
@@ -76,19 +76,19 @@ class Database:
         self._rdict.set_write_options(without_log)
         self.read_with(PlainValues())
         self.get: Callable[[Any], Any] = self._rdict.get
-        """`get(key)` is the value or None; `get([key, ...])` a list of them."""
+        """`get(key)` returns the value or None; `get([key, ...])` returns a list of them."""
 
     def read_with(self, values: ValueReader) -> None:
-        """How values become objects from now on."""
+        """Use `values` to unpickle values from now on."""
         self.loads: Callable[[bytes], Any] = values.loads
         self.key_behind: Callable[[bytes], Any] = values.key_behind
 
     def scan(self, start: bytes, after: bytes | None = None) -> Iterator[tuple[bytes, bytes]]:
-        """The entries whose keys begin with `start`, in order; only those behind the key `after`.
+        """Yield the entries whose keys begin with `start`, in order; with `after`, only those behind that key.
 
-        What is written while one goes through them does not show.
+        Does not see writes that happen while the caller iterates.
         """
-        bounds = ReadOptions()  # RocksDB looks into it as long as the iterator lives, and rocksdict does not keep it
+        bounds = ReadOptions()  # the local keeps it alive: the iterator needs it, and rocksdict holds no reference
         bounds.set_iterate_upper_bound(successor(start))
         entries = self._rdict.iter(bounds)
         entries.seek(start if after is None else after + b"\0")
@@ -98,22 +98,22 @@ class Database:
             step()
         try:
             entries.status()
-        except Exception as error:  # not the end stopped it
+        except Exception as error:  # the scan stopped before the end
             raise StateError(
                 f"the RocksDB database in {self.path} cannot be read ({error}); restore an intact checkpoint"
             ) from error
 
     def last(self, start: bytes) -> bytes | None:
-        """The value of the last entry whose key begins with `start`."""
+        """Return the value of the last entry whose key begins with `start`; None if there is none."""
         entries = self._rdict.iter()
-        entries.seek_for_prev(successor(start))  # itself is no key that begins so
+        entries.seek_for_prev(successor(start))  # this key itself does not begin with `start`
         while entries.valid() and entries.key() >= successor(start):
             entries.prev()
         found: bytes | None = entries.value() if entries.valid() and entries.key().startswith(start) else None
         return found
 
     def write(self, changes: Iterable[tuple[bytes, bytes | None]]) -> None:
-        """Apply `changes` in their order. Not atomic: who reads in another thread keeps a lock."""
+        """Apply `changes` in order. Not atomic: readers in other threads need a lock."""
         batch = WriteBatch(raw_mode=True)
         size = 0
         for key, value in changes:
@@ -129,7 +129,7 @@ class Database:
             self._rdict.write(batch)
 
     def facts(self) -> dict[str, Any]:
-        """What was last given to `set_facts`; {} for a new database. `StateError` if another version wrote it."""
+        """Return the last `set_facts`; {} for a new database. Raises `StateError` if its format is unknown."""
         raw = self.meta(_FACTS)
         if raw is None:
             return {}
@@ -142,9 +142,9 @@ class Database:
         return facts
 
     def set_facts(self, facts: dict[str, Any]) -> None:
-        """Keep plain values with the database: whose it is, and which states have which id.
+        """Store plain values in the database: its operator, and the ids of its states.
 
-        They may have a "format" that older versions of headwater refuse.
+        A "format" among them makes older versions of headwater refuse the database.
         """
         self.set_meta(_FACTS, pickle.dumps({"format": _FORMAT, **facts}, 5))
 
@@ -153,7 +153,7 @@ class Database:
         return found
 
     def set_meta(self, name: str, content: bytes | None) -> None:
-        """Write nothing if `content` is there already: it would make work for the next checkpoint."""
+        """Store `content` under `name`. Writes nothing if it is there already: that would make checkpoints larger."""
         if self.meta(name) != content:
             self.write([(_META + name.encode(), content)])
 
@@ -161,28 +161,28 @@ class Database:
         return [key[len(_META) :].decode() for key, _ in self.scan(_META + start.encode())]
 
     def checkpoint(self, directory: Path) -> None:
-        """Make `directory`, which must not exist, a database with all that was written: files that never change are
-        links to those of this one. On another disk they are copies."""
+        """Copy the database to the new `directory`, which must not exist. Immutable files become links, or copies if
+        `directory` is on another disk."""
         Checkpoint(self._rdict).create_checkpoint(str(directory))
 
     def close(self) -> None:
-        """Let go of all files. The database is not used any more, so what could not be written is not missed."""
+        """Close all files. Write errors do not matter any more: nobody opens the database again."""
         try:
             self._rdict.close()
-        except Exception as error:  # it has an error of the disk, and closed nothing: the last reference does
+        except Exception as error:  # a disk error: it closed nothing, so drop the last references, which closes all
             log.warning("the RocksDB database in %s was given up: %s", self.path, error)
             del self._rdict, self.get
 
 
 def take_over(checkpoint: Path, directory: Path) -> None:
-    """Fill the empty `directory` with a checkpoint's files: links to those that never change, copies of the others."""
+    """Fill the empty `directory` with a checkpoint's files: links to immutable files, copies of the others."""
     for source in checkpoint.iterdir():
         target = directory / source.name
         if source.suffix == ".sst":
             try:
                 os.link(source, target)
                 continue
-            except OSError:  # another disk, or one that has no links
+            except OSError:  # another disk, or a file system without links
                 pass
         if source.name != "LOCK":
             shutil.copyfile(source, target)

@@ -1,4 +1,4 @@
-"""What a database says about itself in a native checkpoint: whose state it is, and the timers."""
+"""What the database in a native checkpoint says about itself, and the timers that were on the heap."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ _TIMERS = "timers/"
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """Whose state a native checkpoint is."""
+    """What a native checkpoint contains: operator, key groups, states, classes, timers."""
 
     uid: str
     max_parallelism: int
     key_groups: tuple[int, int]
-    """(the first, the one after the last)"""
+    """(start, stop)"""
     states: dict[str, tuple[int, tuple[Any, ...]]]
     """{name: (id, layout)}"""
     classes: dict[str, list[tuple[Any, ...]]] = field(default_factory=dict)
-    """{name of a state: what the classes of its keys and values were, as far as there are any}"""
+    """{state name: schemas of the classes of its keys and values, if there are any}"""
     has_stored_records: bool = False
-    """Whether there are values of an older form, which the program must ask for before they can be used."""
+    """There are `StoredRecord`s, which are converted when the program asks for the state."""
     timers: dict[str, TimerFacts] = field(default_factory=dict)
-    """{kind: what to know about the timers of that kind}, as far as they are entries of the database"""
+    """{kind: facts about the timers of that kind}, only of kinds whose timers are in the database"""
 
     def fits(self, key_groups: range, max_parallelism: int) -> bool:
-        """Whether a backend with these key groups, and the classes of today, can use the database as it is."""
+        """Return True if a backend with these key groups, and today's classes, can use the database unchanged."""
         return (
             self.key_groups == (key_groups.start, key_groups.stop)
             and self.max_parallelism == max_parallelism
@@ -59,12 +59,12 @@ class Facts:
         return cls(**{name: facts[name] for name in cls.__slots__ if name in facts})
 
     def to_dict(self) -> dict[str, Any]:
-        # Who does not know of such timers would lose them, so it must refuse.
+        # Versions that do not know timers in the database would lose them: format 2 makes them refuse.
         return {**asdict(self), **({"format": 2} if self.timers else {})}
 
 
 def store_timers(database: Database, sections: Iterable[Section]) -> None:
-    """Put timers that live on the heap into the database. Only what differs from the last time is written."""
+    """Store the timers that live on the heap in the database. Writes only what has changed since the last call."""
     now = {f"{_TIMERS}{section.kind}/{section.name}/{section.key_group}": section.payload for section in sections}
     for name in database.meta_names(_TIMERS):
         if name not in now:
@@ -74,7 +74,7 @@ def store_timers(database: Database, sections: Iterable[Section]) -> None:
 
 
 def timer_sections(database: Database, uid: str, key_groups: range | None = None) -> Iterator[Section]:
-    """What `store_timers` put there, of the operator that is called `uid` now."""
+    """Yield the sections that `store_timers` stored, as sections of operator `uid`."""
     for name in database.meta_names(_TIMERS):
         kind, timers, group = name.removeprefix(_TIMERS).split("/")
         if key_groups is None or int(group) in key_groups:

@@ -1,9 +1,9 @@
-"""Where the RocksDB files of one process are, and what becomes of them when the process is killed.
+"""Where the RocksDB files of one process are, and who deletes them if the process is killed.
 
-Each process has a directory of its own in the one that it was given, with all its databases and what belongs to them,
-and holds a lock (`flock`) on the file `OWNER` in it. The kernel lets go of the lock when the process ends, however it
-ends, whatever becomes of its number, and in whatever container it ran: a directory whose `OWNER` can be locked is
-nobody's. The next process that makes its own beside it removes it.
+Each process makes a directory of its own (its home) in the configured directory, for all its databases, and holds a
+lock (`flock`) on the file `OWNER` in it. The kernel releases the lock when the process ends, however it ends and in
+whatever container it ran. So a home whose `OWNER` can be locked is abandoned: the next process that makes a home in the
+same directory deletes it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _lock = threading.RLock()
 
 
 class RocksDBHome:
-    """This process's directory within `parent`. It is made with the first database, and goes with the last one."""
+    """This process's directory within `parent`. It exists from the first database to the last one."""
 
     def __init__(self, parent: Path) -> None:
         self._parent = parent
@@ -41,13 +41,13 @@ class RocksDBHome:
 
     @property
     def path(self) -> Path:
-        """Room for whatever need not outlive the process. While it has no database: the directory around."""
+        """A directory for files that need not outlive the process. `parent` while there is no database."""
         return self._parent if self._path is None else self._path
 
     def new_directory(self) -> Path:
-        """An empty directory for one database. Give it back with `remove`."""
+        """Return a new empty directory for one database. Delete it with `remove`."""
         with _lock:
-            self._databases += 1  # first: the garbage collector may give another one back at any moment
+            self._databases += 1  # first: the garbage collector may call `remove` at any moment
             try:
                 if self._path is None or not self._path.is_dir():
                     self._make()
@@ -57,7 +57,7 @@ class RocksDBHome:
                 raise
 
     def remove(self, directory: Path) -> None:
-        """Remove a database's directory, and with the last one the home, unless there are other things in it."""
+        """Delete a database's directory. After the last one, delete the home too, unless it has other content."""
         shutil.rmtree(directory, ignore_errors=True)
         with _lock:
             self._databases -= 1
@@ -70,27 +70,27 @@ class RocksDBHome:
         remove_abandoned(self._parent)
         path = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-", dir=self._parent))
         self._path, self._descriptor = path, _own(path)
-        # At the end of the process those that were made last come first: databases are closed by then.
+        # Finalizers run in reverse order at the end of the process, so the databases are already closed.
         self._leave = weakref.finalize(self, _remove_own, path, self._descriptor, os.getpid())
 
     def forget_in_child(self) -> None:
-        """The directory is the parent's."""
+        """Forget the directory in a forked child: it belongs to the parent process."""
         if self._path is not None:
             self._leave.detach()
             if self._descriptor is not None:
-                os.close(self._descriptor)  # does not unlock: the parent's is the same open file
+                os.close(self._descriptor)  # does not unlock: the parent process has the same open file
 
 
 def home_in(parent: Path) -> RocksDBHome:
-    """The one home that this process has in `parent`."""
+    """Return this process's home in `parent`."""
     with _lock:
         return _homes.setdefault(parent, RocksDBHome(parent))
 
 
 def remove_abandoned(parent: Path) -> list[Path]:
-    """Remove the homes in `parent` whose processes are gone, and return them. Never one that is in use.
+    """Delete the homes in `parent` whose processes are gone, and return their paths. Never deletes a home in use.
 
-    Those of other users, those without a lock (their file system has none) and what cannot be removed stay.
+    Homes of other users, homes without a lock (their file system has none) and homes that cannot be deleted stay.
     """
     removed = []
     for entry in list(os.scandir(parent)):
@@ -112,14 +112,14 @@ def _remove_if_abandoned(home: Path) -> bool:
     try:
         descriptor = os.open(owner, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
     except FileNotFoundError:
-        return False  # just being made, or just removed
+        return False  # another process is making or deleting it right now
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         if not os.path.samestat(os.fstat(descriptor), os.stat(owner)):
             return False
         remove_directory(home, last=_OWNER)
     except (BlockingIOError, FileNotFoundError):
-        return False  # in use, or somebody else was faster
+        return False  # in use, or another process was faster
     finally:
         os.close(descriptor)
     log.info("%s was left by a process that was killed: removed", home)
@@ -127,7 +127,7 @@ def _remove_if_abandoned(home: Path) -> bool:
 
 
 def _own(home: Path) -> int | None:
-    """Lock `OWNER`. It gets its name when it is locked: whoever can see it can rely on it."""
+    """Create and lock `OWNER`. The file gets its name only after it is locked. None: it cannot be locked."""
     draft = home / f"{_OWNER}.draft"
     descriptor = os.open(draft, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     try:
@@ -144,7 +144,7 @@ def _own(home: Path) -> int | None:
 def _nothing_in(home: Path) -> bool:
     try:
         return not set(os.listdir(home)) - {_OWNER}
-    except FileNotFoundError:  # somebody tidied up
+    except FileNotFoundError:  # somebody else deleted it
         return True
 
 

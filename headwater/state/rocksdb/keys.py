@@ -1,4 +1,4 @@
-"""Keys as bytes: equal keys have equal bytes, other keys other bytes, and no key's bytes begin with another's.
+"""Keys as bytes: equal keys have equal bytes, different keys different bytes, and no key's bytes begin with another's.
 
 RocksDB compares bytes, so it needs what Python's `==` gives a dict for free: `1 == 1.0 == True` are one key, and so are
 a NamedTuple and its tuple. What can be a key, and which keys are equal, is known from `key_classes.py`. Plain keys can
@@ -42,7 +42,7 @@ _unpack_float: Final = struct.Struct(">d").unpack_from
 INT: Final = 1
 STR: Final = 2
 _BIG_INT, _FLOAT, _BYTES, _NONE, _TUPLE, _UUID = range(3, 9)
-# From here on bytes cannot be made into a key again.
+# Keys with the following tags cannot be decoded.
 _RATIO, _COMPLEX, _FROZENSET, _ROW, _NAMED_ROW, _ENUM, _TYPE, _MOMENT, _SPAN = range(32, 41)
 _PARTS, _ROW_OF_KIND, _LOCAL_MOMENT = range(41, 44)
 _DATACLASS = 48
@@ -51,11 +51,11 @@ MIN_INT: Final = -(2**63)
 MAX_INT: Final = 2**63 - 1
 
 Encoded = tuple[bytes, bool]
-"""(bytes, whether `decode_key` gives back the very same key, with its class)"""
+"""(bytes, True if `decode_key` returns the very same key, with its class)"""
 
 
 def encode_key(key: Any) -> Encoded:
-    """The bytes of `key`, which `stable_hash` accepts."""
+    """Return the bytes of `key`, which must be a key that `stable_hash` accepts."""
     encoder = _ENCODERS.get(key.__class__)
     return encoder(key) if encoder is not None else _encode_other(key)
 
@@ -66,7 +66,7 @@ def _encode_other(key: Any) -> Encoded:
 
 
 def decode_key(data: bytes, position: int = 0) -> tuple[Any, int]:
-    """(the key whose bytes begin at `position`, where they end). Only for keys that can be had back."""
+    """Return the key whose bytes begin at `position`, and where they end. Only for keys that can be decoded."""
     tag = data[position]
     position += 1
     if tag == INT:
@@ -178,7 +178,7 @@ def _encode_name(key: type) -> Encoded:
 
 
 def _encode_moment(key: datetime.datetime | datetime.time | datetime.date) -> Encoded:
-    """Moments that are equal in different time zones have the same bytes."""
+    """Equal moments in different time zones have the same bytes."""
     if not isinstance(key, (datetime.datetime, datetime.time)):
         return _framed(_MOMENT, key.isoformat().encode()), False
     moment = key.replace(fold=0)

@@ -1,4 +1,4 @@
-"""List state in RocksDB. Appending to a list of a million elements reads and writes its end."""
+"""List state in RocksDB. Appending to a list of a million elements reads and writes only its end."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from headwater.state.rocksdb.database import Changes
 from headwater.state.rocksdb.store import OBJECT_BYTES_PER_BYTE, RocksStore, StoreOwner, in_pieces
 
 REWRITTEN = -1
-"""In `changed`: there was a list, and more than appending was done to it."""
+"""In `changed`: the list existed before, and changed in another way than by appending."""
 
 
 class RocksListState(RocksStore, ListState[Any]):
-    """Cache {key: ListCell}; changed {key: the length before (0: there was no list), or REWRITTEN}."""
+    """Cache {key: ListCell}; changed {key: length before (0: there was no list), or REWRITTEN}."""
 
     def __init__(self, owner: StoreOwner, scope: KeyScope, name: str, state_id: int, namespaced: bool) -> None:
         super().__init__(owner, scope, name, state_id, namespaced)
@@ -52,7 +52,7 @@ class RocksListState(RocksStore, ListState[Any]):
         self.update(())
 
     def peek(self) -> list[Any]:
-        """The live list for looking only: it must not be changed nor handed to a user."""
+        """Return the live list. The caller must not change it, nor hand it to a user."""
         key = self._scope.current_key
         return self._whole(key, self._cell(key))
 
@@ -65,7 +65,7 @@ class RocksListState(RocksStore, ListState[Any]):
         return cell.elements
 
     def _forget_pieces(self) -> None:
-        """Lists that were only read need not stay in memory as a whole."""
+        """Drop the pieces of lists that the epoch only read from memory."""
         for key, cell in self._read_whole.items():
             if key not in self.changed:
                 cell.forget_pieces()
@@ -124,7 +124,7 @@ class RocksListState(RocksStore, ListState[Any]):
         return ABSENT if data is None else ListCell.from_head(data, database).whole(database, self._body(key))
 
     def delta_entries(self, keys: Iterable[Any], log: dict[Any, Any]) -> tuple[Any, ...]:
-        """(keys, base lengths, elements after the base, deleted keys); base 0 replaces the list."""
+        """Return (keys, base lengths, elements after the base, deleted keys); base 0 replaces the list."""
         present: list[Any] = []
         bases: list[int] = []
         added: list[list[Any]] = []
@@ -155,7 +155,7 @@ class RocksListState(RocksStore, ListState[Any]):
             yield [row[0] for row in rows], [0] * len(rows), [row[1] for row in rows], []
 
     def _rows(self, group: int, keep: Keep | None) -> Iterator[tuple[Any, list[Any], int]]:
-        """(key, elements, size) of a key group."""
+        """Yield (key, elements, size) of a key group."""
         for key, cell, body, size in self._cells(group):
             elements = cell.whole(self._database, body)
             if keep is not None:
@@ -164,7 +164,7 @@ class RocksListState(RocksStore, ListState[Any]):
                 yield key, elements, size * (1 + cell.pieces)
 
     def _cells(self, group: int) -> Iterator[tuple[Any, ListCell, bytes, int]]:
-        """(key, list, what the keys of its pieces begin with, size of the head)"""
+        """Yield (key, list, prefix of its pieces' keys, size of the head) of a key group."""
         for address, data in self._database.scan(self._heads[group]):
             key = self._key_in(address, data)
             if key not in self.changed:
@@ -186,7 +186,7 @@ class RocksListState(RocksStore, ListState[Any]):
 
 
 def load_elements(cell: ListCell, base: int, elements: list[Any], store: Any, key: Any, what: str) -> None:
-    """Put `elements` behind the first `base` of a list that was restored before."""
+    """Replace all elements of a restored list after the first `base` by `elements`."""
     if base == 0:
         cell.replace(elements)
     elif len(cell) < base:
@@ -201,5 +201,5 @@ def load_elements(cell: ListCell, base: int, elements: list[Any], store: Any, ke
 
 
 def older_length(key: Any, older: int, newer: int, join: Join) -> int:
-    """0 stays 0, and once rewritten is rewritten."""
+    """Join two log entries of a list: 0 stays 0, and a list that was rewritten once stays REWRITTEN."""
     return REWRITTEN if older and newer == REWRITTEN else older

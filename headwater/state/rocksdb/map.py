@@ -1,4 +1,4 @@
-"""Map state in RocksDB: an entry per map key, so that one is read and written without the others."""
+"""Map state in RocksDB: one entry per map key, read and written without the others."""
 
 from __future__ import annotations
 
@@ -24,27 +24,27 @@ _STOP = b"."
 
 
 class _Entries:
-    """What is known of one map: some entries (ABSENT: there is none), or all."""
+    """The known entries of one map: some or all. ABSENT: there is no such entry."""
 
     __slots__ = ("complete", "marked", "values")
 
     def __init__(self) -> None:
         self.values: dict[Any, Any] = {}
         self.complete = False
-        """Whether an entry that is not in `values` does not exist."""
+        """`values` has all entries of the map."""
         self.marked: bool | None = None
-        """Whether the database has a map; None: not looked yet."""
+        """The database has a map for this key. None: unknown."""
 
 
 class _Log:
-    """What an epoch, or several, changed in one map."""
+    """What one or more epochs changed in one map."""
 
     __slots__ = ("existed", "keys", "whole")
 
     def __init__(self, existed: bool, whole: bool = False) -> None:
         self.existed = existed
         self.whole = whole
-        """Whether the map was cleared: nothing that was there before is left."""
+        """The map was cleared: no earlier entry is left."""
         self.keys: dict[Any, None] = {}
 
     def merged(self, newer: _Log) -> _Log:
@@ -54,7 +54,7 @@ class _Log:
 
 
 class RocksMapState(RocksStore, MapState[Any, Any]):
-    """Head: a mark that there is a map. Bodies: the values. Cache {key: _Entries}; changed {key: _Log}."""
+    """Head: a mark that the map exists. Bodies: the values. Cache {key: _Entries}; changed {key: _Log}."""
 
     def __init__(self, owner: StoreOwner, scope: KeyScope, name: str, state_id: int, namespaced: bool) -> None:
         super().__init__(owner, scope, name, state_id, namespaced)
@@ -123,7 +123,7 @@ class RocksMapState(RocksStore, MapState[Any, Any]):
         entries.complete = True
 
     def peek(self) -> Any:
-        """The live map for looking only: nothing in it may be changed nor handed to a user."""
+        """Return a view of the live map. The caller must not change anything in it, nor hand it to a user."""
         return self._peeking
 
     # -- what is known -------------------------------------------------------------------------------------------------
@@ -137,7 +137,7 @@ class RocksMapState(RocksStore, MapState[Any, Any]):
         return entries
 
     def _marked(self, owner: Any, entries: _Entries) -> bool:
-        """Whether the database has a map of `owner`."""
+        """Return True if the database has a map of `owner`."""
         if entries.marked is None:
             entries.marked = self._database.get(self._address(owner)) is not None
             if not entries.marked:
@@ -145,7 +145,7 @@ class RocksMapState(RocksStore, MapState[Any, Any]):
         return entries.marked
 
     def _read(self, owner: Any, entries: _Entries, key: Any) -> Any:
-        """The value of an entry that is not known yet; ABSENT if there is none."""
+        """Read and return the value of an entry that is not known yet; ABSENT if there is none."""
         if entries.complete:
             return ABSENT
         data = self._database.get(self._body(owner) + encode_key(key)[0])
@@ -162,7 +162,7 @@ class RocksMapState(RocksStore, MapState[Any, Any]):
         entries = self._entries(owner)
         if not entries.complete and self._marked(owner, entries):
             known = entries.values
-            # In the order of the database, whatever was read before: it must not show in the order of results.
+            # Keep the database's order: earlier reads must not change the order of results.
             values = {key: known.pop(key) if key in known else value for key, value in self._stored(owner)}
             values.update(known)
             entries.values = values
@@ -171,7 +171,7 @@ class RocksMapState(RocksStore, MapState[Any, Any]):
         return entries
 
     def _stored(self, owner: Any) -> Iterator[tuple[Any, Any]]:
-        """The entries of a map in the database."""
+        """Yield the entries of a map in the database."""
         return self._stored_at(self._body(owner))
 
     def _stored_at(self, body: bytes) -> Iterator[tuple[Any, Any]]:
@@ -235,14 +235,14 @@ class RocksMapState(RocksStore, MapState[Any, Any]):
             self._forget_maps()
 
     def _forget_maps(self) -> None:
-        """Maps differ in size, so the entries in them are counted; a quarter more goes than must."""
+        """Remove unchanged maps from the cache until three quarters of its room are used. Counts entries, not maps."""
         goal = self._entries_with_room() * 3 // 4
         held = sum(len(entries.values) + 1 for entries in self.cache.values())
         for owner in [owner for owner in self.cache if owner not in self.changed]:
             if held <= goal:
                 break
             held -= len(self.cache.pop(owner).values) + 1
-        self._cached_values = min(held, goal)  # what is changed stays, and must not make each look-up come here
+        self._cached_values = min(held, goal)  # changed maps stay: capped, so that not each look-up comes here
 
     def _combination(self) -> Combine:
         return lambda owner, older, newer, join: older.merged(newer)
@@ -253,7 +253,7 @@ class RocksMapState(RocksStore, MapState[Any, Any]):
     # -- snapshots -----------------------------------------------------------------------------------------------------
 
     def delta_entries(self, keys: Iterable[Any], log: dict[Any, Any]) -> tuple[Any, ...]:
-        """(keys, whole maps, keys changed in part, [map keys], [values], [removed map keys], deleted keys)"""
+        """Return (keys, whole maps, keys changed in part, [map keys], [values], [removed map keys], deleted keys)."""
         replaced: list[Any] = []
         maps: list[dict[Any, Any]] = []
         changed: list[Any] = []
@@ -311,7 +311,7 @@ class RocksMapState(RocksStore, MapState[Any, Any]):
             yield owners, maps, [], [], [], [], []
 
     def _maps(self, group: int) -> Iterator[tuple[Any, dict[Any, Any], int]]:
-        """(key, map, size) of a key group. The maps of the database are not kept in memory."""
+        """Yield (key, map, size) of a key group, without caching the maps."""
         changed = self.changed
         for address, data in self._database.scan(self._heads[group]):
             owner = self._key_in(address, data)
@@ -348,7 +348,7 @@ class RocksMapState(RocksStore, MapState[Any, Any]):
 
 
 class _Peeking:
-    """The map of the current key, to look at. It reads one entry where one is asked for."""
+    """A read-only view of the current key's map. `get` reads a single entry."""
 
     __slots__ = ("_state",)
 

@@ -1,4 +1,4 @@
-"""A native checkpoint as sections: for another parallelism, the heap backend, savepoints and tools."""
+"""Reads a native checkpoint as sections: for another parallelism, the heap backend, savepoints and tools."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _MEMORY_BYTES = 32 << 20
 
 
 class _Reader:
-    """What stores need of a backend, for looking only."""
+    """A read-only `StoreOwner` for the database of a native checkpoint."""
 
     log_changes = False
     current_key: Any = NO_KEY
@@ -45,7 +45,7 @@ class _Reader:
 
 
 def native_facts(directory: Path) -> Facts:
-    """Whose state a native checkpoint is. It is not changed."""
+    """Return what a native checkpoint says about itself, without changing it."""
     database = Database(directory, RocksDBMemory(_MEMORY_BYTES).database_options(), read_only=True)
     try:
         return Facts.of(database)

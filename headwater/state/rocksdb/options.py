@@ -25,22 +25,22 @@ _MAX_OPEN_FILES = 256
 
 @dataclass(frozen=True)
 class RocksDBOptions:
-    """One object is given to all backends of a slot: they share the memory.
+    """All backends of a slot get the same object, and so share the memory.
 
-    `memory_bytes` covers what RocksDB holds (blocks, indexes, filters, write buffers) and the entries that are kept as
-    Python objects, half of it each. It does not cover the changes of the epoch under way, the list of what changed
-    since the last checkpoint, the timers that fire next, and the interpreter itself.
+    Half of `memory_bytes` is for RocksDB itself (blocks, indexes, filters, write buffers), half for cached entries as
+    Python objects. It does not cover the changes of the current epoch, the log of changes since the last checkpoint,
+    the timers that fire next, and the interpreter.
     """
 
     memory_bytes: int = DEFAULT_MEMORY_BYTES
     directory: Path | None = None
-    """Where databases are made, in a directory of this process; None: in the machine's directory for temporary files.
-    It should be on a local disk, and on the same one as native checkpoints, which then cost links instead of copies."""
+    """Each process makes a directory in here for its databases. None: in the machine's directory for temporary files.
+    Choose a local disk, and the one with the native checkpoints: then these cost links instead of copies."""
     log_changes: bool = True
-    """Remember which keys changed since the last checkpoint: `delta_sections` needs it. Where all checkpoints are
-    native ones, leave it out: then memory does not grow with what changes between two checkpoints."""
+    """Remember which keys changed since the last checkpoint: `delta_sections` needs it. Set it to False if all
+    checkpoints are native: then memory does not grow with the changes between two checkpoints."""
     timers_in_memory: int | None = DEFAULT_TIMERS_IN_MEMORY
-    """How many timers of a backend and kind may be in memory beside those of the epoch under way; None: all of them."""
+    """How many timers per backend and kind may be in memory, besides those of the current epoch. None: all of them."""
 
     def __post_init__(self) -> None:
         if self.memory_bytes < MIN_MEMORY_BYTES:
@@ -54,7 +54,7 @@ class RocksDBOptions:
 
     @cached_property
     def memory(self) -> RocksDBMemory:
-        """The memory that all backends with this very object share. Made on first use; belongs to this process."""
+        """The memory that all backends with this very object share. Made on first use, in each process."""
         return RocksDBMemory(self.memory_bytes)
 
     def home(self) -> RocksDBHome:
@@ -63,13 +63,13 @@ class RocksDBOptions:
 
 
 class RocksDBMemory:
-    """The memory of the RocksDB state in one process, and how many states have a share of it."""
+    """The memory for RocksDB state in one process, and the states that share it."""
 
     def __init__(self, memory_bytes: int) -> None:
         native_bytes = memory_bytes // 2
         self._object_bytes = memory_bytes - native_bytes
         self._write_buffer_bytes = min(native_bytes // 4, _MAX_WRITE_BUFFER_BYTES)
-        # Not the default LRU cache: where memory is small, each of its many shards is smaller than a filter.
+        # Not the default LRU cache: with little memory, each of its many shards is smaller than a filter.
         self.cache = Cache.new_hyper_clock_cache(native_bytes, 0)
         # Write buffers are charged to the cache, so that one limit holds for both.
         self._write_buffers = WriteBufferManager.new_write_buffer_manager_with_cache(
@@ -78,20 +78,20 @@ class RocksDBMemory:
         self._stores: WeakSet[Any] = WeakSet()
 
     def share_with(self, store: object) -> None:
-        """From now on, and as long as it is there, `store` has a share of the memory for objects."""
+        """Give `store` a share of the memory for objects, as long as it exists."""
         self._stores.add(store)
 
     def object_bytes_per_store(self) -> int:
-        """How many bytes of Python objects each state may keep."""
+        """Return how many bytes of Python objects each state may keep."""
         return self._object_bytes // max(1, len(self._stores))
 
     def database_options(self) -> Options:
-        """Options of one database within this memory."""
+        """Return the options of one database that uses this memory."""
         table = BlockBasedOptions()
         table.set_block_cache(self.cache)
         table.set_block_size(4096)
         table.set_bloom_filter(10, False)
-        # Indexes and filters are cut into blocks and live in the cache: else they would grow with the state.
+        # Cut indexes and filters into blocks and keep them in the cache: otherwise their memory grows with the state.
         table.set_cache_index_and_filter_blocks(True)
         table.set_index_type(BlockBasedIndexType.two_level_index_search())
         table.set_partition_filters(True)

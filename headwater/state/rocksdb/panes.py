@@ -1,6 +1,6 @@
-"""Panes in RocksDB. A namespace is one range in each key group, so that a window ends with one walk through it.
+"""Panes in RocksDB. A namespace is one range in each key group, so that a window ends with one scan of it.
 
-A namespace that came with the epoch under way needs neither look-ups nor a log of its keys: that is the usual case, and
+A namespace that is new in the current epoch needs neither look-ups nor a log of its keys. That is the usual case, and
 the loops below are written for it.
 """
 
@@ -31,7 +31,7 @@ Pair = tuple[Any, int]
 
 
 class _Pane:
-    """What is known of one namespace: some entries, or all."""
+    """The known entries of one namespace: some, or all if `complete`."""
 
     __slots__ = ("complete", "values")
 
@@ -41,14 +41,14 @@ class _Pane:
 
 
 class _RocksPanes(RocksStore, Panes):
-    """Heads: the entries. Changed {namespace: None if it is new, or {key: what was there before}}."""
+    """Heads: the entries. Changed {namespace: None if it is new, or {key: log entry}}."""
 
     def __init__(self, owner: StoreOwner, scope: KeyScope, name: str, state_id: int, namespaced: bool) -> None:
         super().__init__(owner, scope, name, state_id, namespaced)
         self._known: dict[int, _Pane] | None = {}
-        """All namespaces there are now; None: the database must be asked."""
+        """All namespaces that exist now. None: unknown, ask the database."""
         self._stored: set[int] = set()
-        """The namespaces of the database."""
+        """The namespaces in the database."""
 
     # -- for operators -------------------------------------------------------------------------------------------------
 
@@ -82,7 +82,7 @@ class _RocksPanes(RocksStore, Panes):
             del self._panes()[namespace]
 
     def _removed(self, namespace: int) -> _Pane | None:
-        """Take a whole namespace out."""
+        """Remove a whole namespace and return its complete pane; None if it does not exist."""
         pane = self._panes().get(namespace)
         if pane is None:
             return None
@@ -98,30 +98,30 @@ class _RocksPanes(RocksStore, Panes):
 
     @abstractmethod
     def _loads(self, data: bytes) -> Any:
-        """The entry in memory."""
+        """Return the entry as an object in memory."""
 
     @abstractmethod
     def _before(self, entry: Any) -> Any:
-        """What the log says of an entry of the database that is about to be changed; `entry` MISSING: there is none."""
+        """Return the log entry for a committed entry that is about to change; `entry` MISSING: there is none."""
 
     @abstractmethod
     def _gone(self, key: Any, namespace: int, entry: Any, before: Any) -> Any:
-        """What the log says of an entry that is removed; `before`: what it said so far, or MISSING."""
+        """Return the log entry for an entry that is removed. `before` is its log entry so far, or MISSING."""
 
     @abstractmethod
     def _given(self, key: Any, namespace: int, entry: Any) -> Any:
-        """What is handed to the operator."""
+        """Return the value for the operator."""
 
     @abstractmethod
     def _to_look_at(self, namespace: int, pane: _Pane) -> Mapping[Any, Any]:
-        """{key: what is handed to the operator}"""
+        """Return {key: value for the operator}."""
 
     @abstractmethod
     def _collect_entry(self, pair: Pair, entry: Any, changes: Changes) -> None:
-        """Append what stores `entry`."""
+        """Append to `changes` what stores `entry`."""
 
     def _collect_removals(self, changes: Changes) -> None:
-        """Append what removes that of removed entries which is not in their heads."""
+        """Append to `changes` what deletes the bodies of removed entries."""
 
     # -- what is known -------------------------------------------------------------------------------------------------
 
@@ -139,7 +139,7 @@ class _RocksPanes(RocksStore, Panes):
                 after = entry[0][:_KEY_START] + _AFTER_ALL_KEYS
 
     def _open(self, namespace: int) -> tuple[_Pane, dict[Any, Any] | None]:
-        """The pane of `namespace`, made if need be, and the log of its keys; None if no log is needed."""
+        """Return the pane of `namespace`, created if missing, and the log of its keys (None: it needs no log)."""
         log = self._log_of(namespace)
         panes = self._panes()
         pane = panes.get(namespace)
@@ -155,7 +155,7 @@ class _RocksPanes(RocksStore, Panes):
         return log
 
     def _value(self, pane: _Pane, key: Any, namespace: int) -> Any:
-        """The entry of `key`, or MISSING if there is none."""
+        """Return the entry of `key`, or MISSING if there is none."""
         if key in pane.values:
             return pane.values[key]
         log = self.changed.get(namespace)
@@ -168,13 +168,13 @@ class _RocksPanes(RocksStore, Panes):
         return entry
 
     def _first(self, pane: _Pane, log: dict[Any, Any], key: Any, namespace: int) -> Any:
-        """The entry, or None, before its first change in the epoch."""
+        """Log an entry before its first change in the epoch. Return the entry, or None."""
         entry = self._value(pane, key, namespace)
         log[key] = self._before(entry)
         return None if entry is MISSING else entry
 
     def _completed(self, namespace: int, pane: _Pane) -> _Pane:
-        """`pane` with all its entries in memory: those of the database in its order, then those that are new."""
+        """Load all entries of `pane` and return it: stored ones in the order of the database, then new ones."""
         if not pane.complete:
             known, removed = pane.values, self.changed.get(namespace) or {}
             values: dict[Any, Any] = {}
@@ -216,7 +216,7 @@ class _RocksPanes(RocksStore, Panes):
         return changes
 
     def _changed_entries(self) -> Iterator[tuple[Pair, Any]]:
-        """(pair, entry now, or MISSING) of all that the epoch changed. What it changed is in memory."""
+        """Yield (pair, entry now, or MISSING) for all changes of the epoch. Changed entries are always in memory."""
         panes = self._panes()
         for namespace, log in self.changed.items():
             pane = panes.get(namespace)
@@ -260,7 +260,7 @@ class _RocksPanes(RocksStore, Panes):
     def _combined(self, namespace: int, older: Any, newer: Any, join: Join) -> Any:
         if older is None:
             return older
-        if newer is None:  # gone with the older changes and made anew: all that is there now was not before
+        if newer is None:  # the older changes removed it, the newer made it anew: no current entry existed before
             newer = dict.fromkeys(self._keys_now(namespace), self._before(MISSING))
         return join(older, newer, self._combine_keys)
 
@@ -309,7 +309,7 @@ class _RocksPanes(RocksStore, Panes):
         return [(pair, entry) for pair, entry in self._changed_entries() if self.group_of(pair) == group]
 
     def _entries(self, group: int) -> Iterator[tuple[Pair, Any, int, bytes | None]]:
-        """(pair, entry, size, what its further entries begin with; None: `pair` tells) of a key group now."""
+        """Yield (pair, entry, size, prefix of its body entries or None to derive it from `pair`) of a key group."""
         for address, data in self._database.scan(self._heads[group]):
             pair = self._key_in(address, data)
             if not self._is_changed(pair):
@@ -324,7 +324,7 @@ class _RocksPanes(RocksStore, Panes):
 
 
 class RocksFoldedPanes(_RocksPanes, FoldedPanes):
-    """One value per key of a pane. The log says whether there was one."""
+    """One value per key of a pane. The log entry is True if there was one before."""
 
     def reduce(
         self, keys: Iterable[Any], namespaces: Iterable[int], values: Iterable[Any], reduce: Callable[[Any, Any], Any]
@@ -384,7 +384,7 @@ class RocksFoldedPanes(_RocksPanes, FoldedPanes):
         return ABSENT if data is None else self._database.loads(data)
 
     def delta_entries(self, keys: Iterable[Any], log: dict[Any, Any]) -> tuple[Any, ...]:
-        """(keys, namespaces, values, deleted keys, deleted namespaces)"""
+        """Return (keys, namespaces, values, deleted keys, deleted namespaces)."""
         present: list[Pair] = []
         values: list[Any] = []
         deleted: list[Pair] = []
@@ -411,12 +411,12 @@ class RocksFoldedPanes(_RocksPanes, FoldedPanes):
 
 
 class RocksElementPanes(_RocksPanes, ElementPanes):
-    """A list per key of a pane. The log has its length before (0: there was none), or REWRITTEN."""
+    """A list per key of a pane. The log entry is its length before (0: there was none), or REWRITTEN."""
 
     def __init__(self, owner: StoreOwner, scope: KeyScope, name: str, state_id: int, namespaced: bool) -> None:
         super().__init__(owner, scope, name, state_id, namespaced)
         self._removed_cells: list[tuple[Pair, ListCell]] = []
-        """Lists that are gone and have pieces in the database."""
+        """Removed lists that have pieces in the database."""
 
     def append(self, keys: Iterable[Any], namespaces: Iterable[int], values: Iterable[Any]) -> None:
         current = _NO_NAMESPACE
@@ -478,7 +478,7 @@ class RocksElementPanes(_RocksPanes, ElementPanes):
         return ABSENT if data is None else ListCell.from_head(data, database).whole(database, self._body(key))
 
     def delta_entries(self, keys: Iterable[Any], log: dict[Any, Any]) -> tuple[Any, ...]:
-        """(keys, namespaces, base lengths, elements after the base, deleted keys, deleted namespaces)"""
+        """Return (keys, namespaces, base lengths, elements after the base, deleted keys, deleted namespaces)."""
         present: list[Pair] = []
         bases: list[int] = []
         added: list[list[Any]] = []
@@ -520,7 +520,7 @@ class RocksElementPanes(_RocksPanes, ElementPanes):
 
 
 class _Lists(Mapping[Any, Any]):
-    """{key: list} of a pane, to look at. A list is read where it is asked for."""
+    """{key: list} of a pane, read-only. It reads a list only when asked for it."""
 
     def __init__(self, panes: RocksElementPanes, namespace: int, cells: dict[Any, ListCell]) -> None:
         self._panes = panes

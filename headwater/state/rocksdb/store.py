@@ -1,9 +1,11 @@
-"""What RocksDB states of all shapes have in common: the way from keys to bytes, and their life in an epoch.
+"""The common part of RocksDB states of all shapes: keys as bytes, and their life in epochs.
 
-The database holds what committed epochs left, and nothing else. What the epoch under way changed is in `cache`, as
-objects, and `changed` says which entries these are. So a roll-back forgets the changed entries, a query reads the
-database, and nothing is copied to be safe from the user. Unchanged entries stay in the cache as long as there is room.
-A shape may leave committed entries in the cache only, until `flush`: what reads the database itself calls it first.
+The database contains only committed entries. Entries that the current epoch changed are in `cache`, as objects, and
+`changed` lists them. So a rollback forgets the changed entries, a query reads the database, and no value must be copied
+before the user gets it. Unchanged entries stay in the cache as long as there is room.
+
+A shape may keep committed entries in the cache only, until `flush`. Code that reads the database directly calls `flush`
+first.
 """
 
 from __future__ import annotations
@@ -26,30 +28,30 @@ from headwater.state.rocksdb.options import RocksDBMemory
 from headwater.state.rocksdb.values import ValuePickler
 
 MISSING: Any = Absent()
-"""From a cache: nothing is known about the entry."""
+"""Default for look-ups in a cache: nothing is known about the entry."""
 
 _STOP = pickle.dumps(None)[-1]
 """The last byte of every pickle."""
 KEY_FOLLOWS = b"\0"
-"""The last byte of a value that is followed by the pickle of its key, which cannot be had from its bytes."""
+"""Last byte of a value that is followed by the pickle of its key, because the key cannot be decoded from its bytes."""
 
 _OBJECT_BYTES = 130
 OBJECT_BYTES_PER_BYTE = 2.5
-"""What an entry costs as Python objects: measured on ints, short tuples and strings, in comparison to its pickle."""
+"""Memory of an entry as Python objects, per byte of its pickle: measured on ints, short tuples and strings."""
 
 _MIN_CACHED = 1024
 SAMPLE = 64
-"""So many entries of an epoch are looked at, to know what one costs."""
+"""Number of entries per epoch that are measured to estimate the size of an entry."""
 
 PIECE_BYTES = 4 << 20
-"""A key group that is bigger goes into a full snapshot in pieces: it need not fit into memory at once."""
+"""A larger key group goes into a full snapshot in pieces, so that it need not fit into memory at once."""
 
 
 C = TypeVar("C")
 
 
 class StoreOwner(Protocol):
-    """What a store needs to know of its backend."""
+    """What a store needs from its backend."""
 
     uid: str
     max_parallelism: int
@@ -59,12 +61,12 @@ class StoreOwner(Protocol):
     log_changes: bool
 
     def write_committed(self, changes: Changes, done: Callable[[], None]) -> None:
-        """Write what committed epochs left, and call `done`, with no query in between."""
+        """Write committed entries, then call `done`. No query runs between the two."""
         ...
 
 
 class RocksStore(ABC):
-    """One state. Subclasses add the shape and are at the same time the user's state object."""
+    """One state. Subclasses add the shape; they are also the user's state objects."""
 
     def __init__(self, owner: StoreOwner, scope: KeyScope, name: str, state_id: int, namespaced: bool) -> None:
         self._owner = owner
@@ -78,18 +80,18 @@ class RocksStore(ABC):
         self._bodies = [prefix(group, state_id, BODY) if group in self._key_groups else b"" for group in groups]
         self.cache: dict[Any, Any] = {}
         self.changed: dict[Any, Any] = {}
-        """{key: what was there before the epoch, as far as the shape needs it}"""
+        """{key: what the shape must know about the entry before the epoch}"""
         self._since: dict[Any, Any] = {}
-        """`changed` of the committed epochs after the last checkpoint, complete or in flight."""
+        """`changed` of the committed epochs since the last cut."""
         self._in_flight: dict[Any, Any] = {}
         self._count: int | None = 0
-        """How many keys have a committed entry; None if that must be counted."""
+        """Number of keys with a committed entry. None: unknown, count them."""
         self._object_bytes = _OBJECT_BYTES
         self._mean_bytes = 32.0
         self._cursor: tuple[int, bytes | None] = (self._key_groups.start, None)
         self._room = _MIN_CACHED
         self.overflows = False
-        """Whether the cache is too small for all that was used."""
+        """The cache is too small for all entries that were used."""
         self.pickler = ValuePickler(owner.uid, name)
         self._dumps = self.pickler.dumps
         owner.memory.share_with(self)
@@ -101,7 +103,7 @@ class RocksStore(ABC):
     # -- bytes ---------------------------------------------------------------------------------------------------------
 
     def _address(self, key: Any) -> bytes:
-        """The key of the entry in the database; the hot path of reading and of committing."""
+        """Return the key of the head entry in the database. This is the hot path of reads and commits."""
         cls = key.__class__
         if cls is int:
             if MIN_INT <= key <= MAX_INT:
@@ -113,7 +115,7 @@ class RocksStore(ABC):
         return self._heads[self.group_of(key)] + self._encode(key)[0]
 
     def group_of(self, key: Any) -> int:
-        """The key group of a key of this store."""
+        """Return the key group of a key of this store."""
         return key_group(key[0] if self._namespaced else key, self._max_parallelism)
 
     def by_key_group(self, keys: Iterable[Any]) -> dict[int, list[Any]]:
@@ -121,7 +123,7 @@ class RocksStore(ABC):
         return (pairs_by_key_group if self._namespaced else by_key_group)(keys, self._max_parallelism)
 
     def _encode(self, key: Any) -> tuple[bytes, bool]:
-        """The bytes of a key behind the prefix, and whether they say all about it."""
+        """Return the bytes of a key after the prefix, and True if the key can be decoded from them."""
         if not self._namespaced:
             return encode_key(key)
         (first, first_says_all), (second, second_says_all) = encode_key(key[0]), encode_key(key[1])
@@ -132,7 +134,7 @@ class RocksStore(ABC):
         return (key, decode_key(address, end)[0]) if self._namespaced else key
 
     def _head(self, key: Any, content: Any) -> bytes:
-        """The value of the head entry of `key`."""
+        """Return the value of the head entry of `key`."""
         data = self._dumps(content)
         cls = key.__class__
         if cls is int or cls is str or self._encode(key)[1]:
@@ -140,14 +142,14 @@ class RocksStore(ABC):
         return data + self._dumps(key) + KEY_FOLLOWS
 
     def _body_at(self, address: bytes, group: int) -> bytes:
-        """What the other entries of a key begin with, if `address` is that of its head.
+        """Return the prefix of a key's body entries. `address` is the address of its head.
 
-        Does without the key itself: after a change of its class it may not have these bytes any more.
+        Does not encode the key again: if its class has changed, the bytes may differ.
         """
         return self._bodies[group] + address[PREFIX_LENGTH:]
 
     def _key_in(self, address: bytes, data: bytes) -> Any:
-        """The key of a head entry."""
+        """Return the key of a head entry."""
         return self._decode(address) if data[-1] == _STOP else self._database.key_behind(data)
 
     # -- cache ---------------------------------------------------------------------------------------------------------
@@ -157,7 +159,7 @@ class RocksStore(ABC):
         self._mean_bytes += (size - self._mean_bytes) * 0.01
 
     def _note_sizes(self, written: Changes) -> None:
-        """These were written: look at a few, to know better what an entry of this state costs."""
+        """Measure a few of the `written` entries, to estimate the size of an entry."""
         step = max(1, len(written) // SAMPLE)
         sizes = [len(data) for _, data in written[::step] if data is not None]
         if sizes:
@@ -168,7 +170,7 @@ class RocksStore(ABC):
         return max(_MIN_CACHED, int(self._owner.memory.object_bytes_per_store() / cost))
 
     def make_room(self, needed: int = 0) -> None:
-        """Forget the entries that were first used longest ago, a quarter at a time; those changed must stay."""
+        """Remove the oldest unchanged entries from the cache, a quarter at a time. Changed entries must stay."""
         limit = self._entries_with_room()
         excess = len(self.cache) + needed - limit
         if excess >= 0:
@@ -177,36 +179,36 @@ class RocksStore(ABC):
             unchanged = (key for key in cache if key not in changed) if changed else iter(cache)
             for key in list(islice(unchanged, excess + limit // 4)):
                 del cache[key]
-        # Where all is changed, looking again at each new entry would take for ever.
+        # If all entries are changed, nothing can go: raise the limit, so that not every new entry comes here.
         self._room = max(limit, len(self.cache) + needed + limit // 4)
 
     # -- epochs --------------------------------------------------------------------------------------------------------
 
     def changes(self) -> dict[Any, Any]:
-        """All changes since the last checkpoint, those of the epoch under way included."""
+        """Return all changes since the last cut, including those of the current epoch."""
         return merged(self._since, self.changed, self._combination()) if self._since else self.changed
 
     def keys_written(self) -> Collection[Any]:
-        """The keys that the epoch under way has changed so far."""
+        """Return the keys that the current epoch has changed so far."""
         return self.changed
 
     @abstractmethod
     def collect(self) -> Changes:
-        """What the epoch changed, as bytes. If it raises, the epoch can only be rolled back."""
+        """Return the epoch's changes as bytes. If it raises, the epoch can only be rolled back."""
 
     def committed_now(self, *, cut: bool) -> None:
-        """What `collect` gave is in the database."""
+        """Finish a commit: the result of `collect` is in the database."""
         if self._owner.log_changes:
             log = self._absorbed()
             self._in_flight, self._since = (log, {}) if cut else (self._in_flight, log)
         self.changed = {}
 
     def _absorbed(self) -> dict[Any, Any]:
-        """`changes()`, at the cost of the epoch's own ones: nobody needs the logs any more that it is made of."""
+        """Like `changes()`, but reuses `_since` or `changed` for the result: it costs only the epoch's own changes."""
         return absorbed(self._since, self.changed, self._combination())
 
     def flush(self) -> None:
-        """Have all that committed epochs left in the database. Not in another thread than that of the epochs."""
+        """Write all committed entries to the database. Only the processing thread may call this."""
 
     def checkpoint_completed(self) -> None:
         self._in_flight = {}
@@ -215,24 +217,24 @@ class RocksStore(ABC):
         self._since, self._in_flight = absorbed(self._in_flight, self._since, self._combination()), {}
 
     def rollback(self) -> None:
-        """Forget what the epoch changed."""
+        """Forget the epoch's changes."""
         for key in self.changed:
             self.cache.pop(key, None)
         self.changed = {}
 
     def _combination(self) -> Combine | None:
-        """How the changes of this shape are combined, if not just the older ones count."""
+        """Return how to combine two log entries of this shape; None: the older one wins."""
         return None
 
     def keys_changed(self, log: dict[Any, Any]) -> Collection[Any]:
-        """The keys that `log` is about."""
+        """Return the keys of the entries in `log`."""
         return log
 
     # -- all keys ------------------------------------------------------------------------------------------------------
 
     @abstractmethod
     def has(self, key: Any) -> bool:
-        """Whether there is an entry now."""
+        """Return True if `key` has an entry now."""
 
     @abstractmethod
     def clear(self) -> None:
@@ -240,26 +242,26 @@ class RocksStore(ABC):
 
     @abstractmethod
     def count(self) -> int:
-        """How many keys have an entry now."""
+        """Return how many keys have an entry now."""
 
     @abstractmethod
     def committed(self, key: Any) -> Any:
-        """What the last commit left for `key`, or ABSENT. In any thread, with the backend's lock."""
+        """Return the committed entry of `key`, or ABSENT. Any thread that holds the backend's lock may call this."""
 
     @abstractmethod
     def delta_entries(self, keys: Iterable[Any], log: dict[Any, Any]) -> tuple[Any, ...]:
-        """The changes of `keys`, some of `keys_changed(log)`, as the heap's store of this shape gives them."""
+        """Return the changes of `keys`, some of `keys_changed(log)`, in the same form as the heap's store."""
 
     @abstractmethod
     def full_entries(self, group: int, keep: Keep | None) -> Iterator[tuple[Any, ...]]:
-        """The entries of a key group now, as the heap's store gives them, in one or more pieces."""
+        """Yield the current entries of a key group in pieces, in the same form as the heap's store."""
 
     @abstractmethod
     def load_entries(self, entries: tuple[Any, ...]) -> Changes:
-        """What a section's entries, of any backend, change in the database. The cache is empty, as on a restore."""
+        """Return what a section's entries, of any backend, change in the database. The cache must be empty."""
 
     def keys_stored(self) -> list[Any]:
-        """The keys that have an entry now."""
+        """Return the keys that have an entry now."""
         return [key for group in self._key_groups for key in self.keys_of_group(group)]
 
     def keys_of_group(self, group: int) -> list[Any]:
@@ -272,7 +274,7 @@ class RocksStore(ABC):
         return keys + [key for key in self.by_key_group(changed).get(group, ()) if self.has(key)]
 
     def pairs_of(self, user_key: Any) -> list[Any]:
-        """Of a namespaced state, the entries of a key."""
+        """Return the (key, namespace) pairs of a key in a namespaced state."""
         self.flush()
         changed = self.changed
         start = self._heads[key_group(user_key, self._max_parallelism)] + encode_key(user_key)[0]
@@ -280,7 +282,7 @@ class RocksStore(ABC):
         return pairs + [pair for pair in changed if pair[0] == user_key and self.has(pair)]
 
     def next_keys(self, number: int) -> list[Any]:
-        """The next `number` of the stored keys, going round and round; fewer where a round ends."""
+        """Return the next `number` stored keys, in rounds; fewer at the end of a round."""
         self.flush()
         keys: list[Any] = []
         group, after = self._cursor
@@ -294,14 +296,14 @@ class RocksStore(ABC):
         return keys
 
     def stored_count(self) -> int:
-        """How many keys have a committed entry."""
+        """Return how many keys have a committed entry."""
         if self._count is None:
             self.flush()
             self._count = sum(1 for start in self._owned(self._heads) for _ in self._database.scan(start))
         return self._count
 
     def loaded(self) -> None:
-        """The database was changed from outside: nothing that was known about it holds."""
+        """Forget all cached knowledge: the database has just been filled by a restore."""
         self.cache, self.changed, self._since, self._in_flight, self._count = {}, {}, {}, {}, None
 
     def _owned(self, prefixes: list[bytes]) -> list[bytes]:
@@ -309,7 +311,7 @@ class RocksStore(ABC):
 
 
 def in_pieces(rows: Iterable[C], size: Callable[[C], int]) -> Iterator[list[C]]:
-    """`rows` in lists of about `PIECE_BYTES`."""
+    """Yield `rows` in lists of about `PIECE_BYTES`."""
     piece: list[C] = []
     total = 0
     for row in rows:

@@ -1,4 +1,4 @@
-"""Which class holds which kind of state."""
+"""{kind of state: class of its store}"""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
 """Timers as bytes in RocksDB. Each has two entries, numbers big-endian:
 
-    key group (2) | state id (2) | part (1) | timer        order (8), and the timer if its bytes do not say all about it
+    key group (2) | state id (2) | part (1) | timer        order (8), and the timer if it cannot be decoded from the key
     0xfffe        | state id (2) | timestamp | order (8)   timer
 
-The first says whether, and in which order, a timer is set; a key group is one range. The second are in the order of
-firing. The bytes are persisted in native checkpoints: they must not change.
+The first entry says whether a timer is set, and its order; a key group is one range. The second entries are sorted in
+the order of firing. Native checkpoints contain these bytes: the format must not change.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from headwater.state.snapshot.section import EVENT_TIMERS, PROCESSING_TIMERS
 from headwater.state.timers import Timer
 
 _STATE_IDS: Final = {EVENT_TIMERS: 0xFFF0, PROCESSING_TIMERS: 0xFFF1}
-"""States have numbers from 1 on."""
+"""Timers have ids of their own; those of states count from 1."""
 _QUEUE: Final = struct.Struct(">HH")
 _QUEUE_GROUP: Final = 0xFFFE
 _ORDER: Final = struct.Struct(">Q")
@@ -38,11 +38,11 @@ _NONE_BYTES: Final = encode_key(None)[0]
 _NONE: Final = _NONE_BYTES[0]
 
 _AT_ONCE: Final = 4096
-"""So many are looked up, or read for a snapshot, at once."""
+"""Number of timers to look up, or to read for a snapshot, at once."""
 
 
 class TimerEntries:
-    """The way from the timers of one kind to their entries, and back."""
+    """Converts the timers of one kind to entries, and back."""
 
     def __init__(self, uid: str, kind: str, max_parallelism: int) -> None:
         state_id = _STATE_IDS[kind]
@@ -52,7 +52,7 @@ class TimerEntries:
         self.pickler = ValuePickler(uid, "timers")
 
     def put(self, changes: Changes, timer: Timer, order: int) -> None:
-        """Append what sets `timer`."""
+        """Append to `changes` what sets `timer`."""
         data = self.pickler.dumps(timer)
         address, says_all = self._address(timer)
         value = _ORDER.pack(order)
@@ -60,16 +60,16 @@ class TimerEntries:
         changes.append((self._place(timer[0], order), data))
 
     def drop(self, changes: Changes, timer: Timer, order: int) -> None:
-        """Append what deletes `timer`, which is set in this order."""
+        """Append to `changes` what deletes `timer`, which is set with this order."""
         changes.append((self._address(timer)[0], None))
         self.drop_place(changes, timer, order)
 
     def drop_place(self, changes: Changes, timer: Timer, order: int) -> None:
-        """As `drop`, for a timer that is set anew, in another order."""
+        """Like `drop`, for a timer that is then set again with another order."""
         changes.append((self._place(timer[0], order), None))
 
     def orders(self, database: Database, timers: Iterable[Timer]) -> dict[Timer, int]:
-        """{timer: its order} of those of `timers` that the database has."""
+        """Return {timer: its order} for those of `timers` that are in the database."""
         addresses = sorted(((self._address(timer)[0], timer) for timer in timers), key=lambda pair: pair[0])
         orders: dict[Timer, int] = {}
         for start in range(0, len(addresses), _AT_ONCE):
@@ -80,19 +80,22 @@ class TimerEntries:
         return orders
 
     def in_order(self, database: Database, after: tuple[int, int] | None) -> Iterator[tuple[int, int, Timer]]:
-        """(timestamp, order, timer) of all that fire after the one with this timestamp and order; None: of all."""
+        """Yield (timestamp, order, timer), in the order of firing, of all timers after (timestamp, order) `after`.
+
+        None: of all timers.
+        """
         loads = database.loads
         for place, data in database.scan(self._queue, None if after is None else self._place(*after)):
             timer = loads(data)
             yield timer[0], _ORDER.unpack_from(place, len(place) - 8)[0], timer
 
     def last_timestamp(self, database: Database) -> int | None:
-        """The latest timestamp that any timer has."""
+        """Return the latest timestamp of all timers; None if there are none."""
         data = database.last(self._queue)
         return None if data is None else database.loads(data)[0]
 
     def of_group(self, database: Database, group: int) -> Iterator[list[tuple[Timer, int]]]:
-        """The timers of a key group with their orders, in pieces."""
+        """Yield lists of (timer, order) of a key group."""
         piece: list[tuple[Timer, int]] = []
         for address, value in database.scan(self._heads[group]):
             timer = decode_key(address, PREFIX_LENGTH)[0] if len(value) == 8 else database.loads(value[8:])
@@ -104,10 +107,10 @@ class TimerEntries:
             yield piece
 
     def _address(self, timer: Timer) -> tuple[bytes, bool]:
-        """The key of the first entry, and whether it says all about the timer."""
+        """Return the key of the first entry, and True if the timer can be decoded from it."""
         timestamp, key, namespace = timer
         if namespace is None and timestamp.__class__ is int and MIN_INT <= timestamp <= MAX_INT:
-            # As below, for the timers that nearly all are.
+            # A fast path for nearly all timers. The bytes are the same as below.
             cls = key.__class__
             if cls is int and MIN_INT <= key <= MAX_INT:
                 head = self._heads[xxh32_intdigest(pack_signed(hash(key))) % self._max_parallelism]
@@ -124,7 +127,7 @@ class TimerEntries:
 
 
 def _sortable(timestamp: int) -> bytes:
-    """Bytes that compare as the numbers do. Sums of timestamps and durations may be beyond 64 bits."""
+    """Return bytes that sort like the timestamps. Sums of timestamps and durations may exceed 64 bits."""
     if MIN_INT <= timestamp <= MAX_INT:
         return _TIME.pack(_USUAL_TIME, timestamp - MIN_INT)
     size = timestamp.bit_length() // 8 + 1

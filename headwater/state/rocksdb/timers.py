@@ -1,12 +1,12 @@
-"""Timers in RocksDB: those that fire next are in memory, the others on the disk.
+"""Timers in RocksDB: those that fire next are in memory, the others on disk.
 
-A few timers live as on the heap, and the database knows nothing of them. When there are more than so many at the end of
-an epoch, all of them are written to the database, and from then on it holds what committed epochs left, as it does for
-state. In memory are the timers up to the *horizon*, a place in the order of firing, and those that the epoch under way
-registered. When the last timer before the horizon has fired, the next ones are read.
+While there are few timers, they live on the heap, and the database has none. When an epoch ends with more than a limit,
+all of them are written to the database. From then on the database has all committed timers. In memory are the timers up
+to the *horizon*, a place in the order of firing, and those that the current epoch registered. When the last timer
+before the horizon has fired, the next ones are read.
 
-Nothing is looked up when a timer is registered or deleted: the undo log notes that it is not known whether the database
-has it. That is settled for many timers at once at the end of the epoch, or by the reading of the timers around it.
+Registering or deleting a timer reads nothing: the undo log notes that nobody knows yet whether the database has it.
+This is settled for many timers at once at the end of the epoch, or when the timers around it are read.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ from headwater.state.snapshot.section import Section
 from headwater.state.timers import ABSENT, STEP, Timer, TimerQueue, timer_section
 
 _SETTLE_AT: Final = 1 << 14
-"""So many timers about which the database has to be asked may pile up in an epoch."""
+"""At most this many unsettled timers pile up in an epoch; then the database is asked."""
 
 _UNSETTLED = -2
-"""In the undo log: registered. If the database has the timer already, that changed nothing."""
+"""In the undo log: registered in this epoch. If the database has the timer already, nothing changed."""
 _HIDDEN = -3
-"""In the undo log: deleted, if the database has it, and perhaps registered again."""
+"""In the undo log: deleted in this epoch, if the database has the timer, and maybe registered again."""
 
 
 TimerFacts = tuple[int, int, list[tuple[Any, ...]]]
-"""(the next order, the number of timers, what the classes of their keys were): plain values"""
+"""(next order, number of timers, schemas of the classes of their keys): plain values"""
 
 
 class TimerOwner(Protocol):
-    """What timers need to know of their backend."""
+    """What timers need from their backend."""
 
     uid: str
     max_parallelism: int
@@ -45,9 +45,9 @@ class TimerOwner(Protocol):
 
 
 class RocksTimerQueue(TimerQueue):
-    """As `TimerQueue`: the same timers fire in the same order. `collect` comes before `commit`.
+    """A `TimerQueue` of which only `near` timers, and those of the current epoch, are in memory.
 
-    `near` timers may be in memory beside those of the epoch under way.
+    The same timers fire in the same order. Call `collect` before `commit`.
     """
 
     __slots__ = (
@@ -61,7 +61,7 @@ class RocksTimerQueue(TimerQueue):
         self._near = near
         self._entries_of = TimerEntries(owner.uid, kind, owner.max_parallelism)
         self.stored = False
-        """Whether the timers are in the database. What follows has a meaning only then."""
+        """The timers are in the database. The attributes below have a meaning only then."""
         self._count = 0  # in the database
         self._last_timestamp: float = -inf  # no timer in the database is later
         self._horizon: tuple[float, float] = (inf, 0)  # (timestamp, order): committed timers up to here are in _live
@@ -122,7 +122,7 @@ class RocksTimerQueue(TimerQueue):
             before = undo.get(timer)
             if before is None:
                 undo[timer] = order
-            elif before < 0:  # it came within the epoch; all is read up to here, so the database does not have it
+            elif before < 0:  # registered in this epoch; all timers up to here are read, so the database lacks it
                 del undo[timer]
             yield timer
 
@@ -133,7 +133,7 @@ class RocksTimerQueue(TimerQueue):
         return None if first is None else first[0]
 
     def _first(self, up_to: float) -> tuple[int, int, Timer] | None:
-        """The timer that fires next, which stays in the heap. If it is later than `up_to`, it may be a later one."""
+        """Return the timer that fires next, without removing it. If none is due by `up_to`, it may be a later one."""
         live = self._live
         while True:
             heap = self._heap
@@ -147,7 +147,7 @@ class RocksTimerQueue(TimerQueue):
             self._read_on()
 
     def _read_on(self) -> None:
-        """Move the horizon: take the next timers from the database."""
+        """Read the next timers from the database, and move the horizon behind them."""
         live, undo, heap = self._live, self._undo, self._heap
         timestamp, order = self._horizon
         after = None if timestamp == -inf else (int(timestamp), int(order))
@@ -186,7 +186,7 @@ class RocksTimerQueue(TimerQueue):
             self._settle()
 
     def _settle(self) -> None:
-        """Ask the database about all timers of which the undo log does not know what was before."""
+        """Ask the database about all unsettled timers."""
         if not self._unsettled:
             return
         undo, live = self._undo, self._live
@@ -195,7 +195,7 @@ class RocksTimerQueue(TimerQueue):
         for timer, before in open_ones.items():
             order = orders.get(timer, ABSENT)
             if before == _UNSETTLED and order != ABSENT:
-                del undo[timer], live[timer]  # it was set all the time, behind the horizon
+                del undo[timer], live[timer]  # it was already set, behind the horizon
             elif order == ABSENT and timer not in live:
                 del undo[timer]
             else:
@@ -209,7 +209,7 @@ class RocksTimerQueue(TimerQueue):
     # -- epochs --------------------------------------------------------------------------------------------------------
 
     def collect(self) -> Changes:
-        """What a commit has to write. If it raises, the epoch can only be rolled back."""
+        """Return what the commit must write. If it raises, the epoch can only be rolled back."""
         changes: Changes = []
         live, entries = self._live, self._entries_of
         if not self.stored:
@@ -229,7 +229,7 @@ class RocksTimerQueue(TimerQueue):
         return changes
 
     def commit(self, *, cut: bool = False) -> None:
-        """What `collect` gave is in the database."""
+        """Finish a commit: the result of `collect` is in the database."""
         live = self._live
         if self.stored:
             self._count += self._growth()
@@ -248,7 +248,7 @@ class RocksTimerQueue(TimerQueue):
             self._make_room()
 
     def _make_room(self) -> None:
-        """Draw the horizon nearer if too many timers are in memory. None of them may be uncommitted."""
+        """Move the horizon closer if too many timers are in memory. All of them must be committed."""
         if len(self._live) > self._near:
             self._heap = sorted(self._entries())[: max(1, self._near // 2)]
             self._live = {timer: order for _, order, timer in self._heap}
@@ -295,7 +295,7 @@ class RocksTimerQueue(TimerQueue):
         yield from self._sections(self._changed())
 
     def _unchanged_of(self, group: int) -> Iterator[list[tuple[Timer, int]]]:
-        """What the database has of a key group, without what the epoch changed, in pieces."""
+        """Yield lists of a key group's timers in the database, without those that the epoch changed."""
         undo = self._undo
         for piece in self._entries_of.of_group(self._owner.database, group):
             rows = [row for row in piece if row[0] not in undo] if undo else piece
@@ -303,7 +303,7 @@ class RocksTimerQueue(TimerQueue):
                 yield rows
 
     def _changed(self) -> list[tuple[Timer, int]]:
-        """What the epoch registered."""
+        """Return the timers that the epoch registered, with their orders."""
         live = self._live
         return [(timer, live[timer]) for timer in self._undo if timer in live]
 
@@ -335,11 +335,11 @@ class RocksTimerQueue(TimerQueue):
     # -- native checkpoints --------------------------------------------------------------------------------------------
 
     def facts(self) -> TimerFacts:
-        """What has to be known beside the entries in the database, between two epochs."""
+        """Return what a restore needs besides the entries in the database. Called between epochs."""
         return self._next_order, self._count, self._entries_of.pickler.classes()
 
     def restore(self, facts: TimerFacts) -> None:
-        """The owner's database is one with timers, of which this was said."""
+        """Continue with the timers in the owner's database. `facts` were stored with it."""
         self._next_order, self._count, classes = facts
         self._order_at_commit = self._next_order
         self._entries_of.pickler.loaded(classes)

@@ -1,8 +1,8 @@
-"""Value state in RocksDB. What is in the cache costs little more than on the heap.
+"""Value state in RocksDB. Access to a cached value costs little more than on the heap.
 
-Plain values (numbers, strings, tuples of them) are not written after each epoch but when their room is needed, or
-somebody reads the database as a whole. Until then they wait in the cache only, and a key that changes in every epoch is
-written once. Durability does not depend on it: it comes from checkpoints, which take from the cache what waits.
+Plain values (numbers, strings, tuples of them) are not written after each epoch. They wait in the cache until the cache
+is full or somebody reads the whole database, so a key that changes in every epoch is written once. Durability does not
+depend on it: checkpoints contain the waiting values too.
 """
 
 from __future__ import annotations
@@ -24,34 +24,34 @@ from headwater.state.rocksdb.values import OF_A_CLASS
 from headwater.state.snapshot.payload import PROTOCOL
 
 _CLEAN_BYTES: Final = 60
-"""What it costs to know that an entry is in the database."""
+"""Memory per entry of `_clean`."""
 
 WRITTEN_AT_ONCE: Final = 25_000
-"""So many values are written in a tenth of a second or two."""
+"""Writing this many values takes one or two tenths of a second."""
 
 _SOMETHING: Final = Absent()
-"""In `changed`: there was a value, which nobody has read."""
+"""In `changed`: there was a value before, but nobody has read it."""
 
 
 class RocksValueState(RocksStore, ValueState[Any]):
-    """Head: the value. Cache {key: value, or None}; changed {key: the value before, None, or MISSING if not known}."""
+    """Head: the value. Cache {key: value, or None}; changed {key: value before, None, or MISSING if unknown}."""
 
     def __init__(self, owner: StoreOwner, scope: KeyScope, name: str, state_id: int, namespaced: bool) -> None:
         super().__init__(owner, scope, name, state_id, namespaced)
         self._object_bytes += _CLEAN_BYTES
         self._empty = True
-        """Whether nothing was ever written: then there is nothing to read."""
+        """Nothing was ever written to the database, so nothing must be read."""
         self._removed: set[Any] = set()
-        """Those of `changed` that have no value now."""
+        """Keys of `changed` that have no value now."""
         self._new: list[Any] = []
-        """Those of `changed` that had none before."""
+        """Keys of `changed` that had no value before."""
         self._unsettled = False
-        """Whether `changed` may have what is not known."""
+        """`changed` may contain MISSING."""
         self._to_write: set[Any] = set()
-        """Those of `changed` whose value is not a plain one, or was not: these are written when the epoch ends."""
+        """Keys of `changed` whose value is, or was before, not plain. They are written when the epoch ends."""
         self._clean: set[Any] = set()
-        """Keys of the cache, and no others, whose committed value is in the database. That of any other is in the cache
-        only, or if the epoch changed it, in `changed`."""
+        """Cached keys whose committed value is in the database. The committed value of any other cached key is only in
+        the cache or, if the epoch changed it, in `changed`."""
 
     def value(self) -> Any:
         key = self._scope.current_key
@@ -107,11 +107,11 @@ class RocksValueState(RocksStore, ValueState[Any]):
         self.update(None)
 
     def peek(self) -> Any:
-        """The value for looking only: it does not count as touched, and must not be changed nor handed to a user."""
+        """Return the value without counting as a touch. The caller must not change it, nor hand it to a user."""
         return self._known(self._scope.current_key)
 
     def prefetch(self, keys: Iterable[Any]) -> None:
-        """Read the values of `keys` that are not in the cache: in the order of the database, at a third of the cost."""
+        """Read the uncached values of `keys` into the cache, in the order of the database: at a third of the cost."""
         cache, loads = self.cache, self._database.loads
         unknown: dict[bytes, Any] = {}
         for group, members in self.by_key_group({key: None for key in keys if key not in cache}).items():
@@ -140,7 +140,7 @@ class RocksValueState(RocksStore, ValueState[Any]):
             self._note_size(len(data))
         if len(self.cache) >= self._room:
             self.make_room()
-        self._clean.add(key)  # before it is in the cache: a query must not take it for one that waits
+        self._clean.add(key)  # before caching it: otherwise a query takes it for a waiting value
         self.cache[key] = value
         return value
 
@@ -152,7 +152,7 @@ class RocksValueState(RocksStore, ValueState[Any]):
         return self.stored_count() + len(self._new) - len(self._removed)
 
     def _settle(self) -> None:
-        """Find out what was there before where the epoch wrote without reading."""
+        """Ask the database which keys had a value, for keys that the epoch wrote without reading."""
         if self._unsettled:
             changed = self.changed
             unknown = [key for key, before in changed.items() if before is MISSING]
@@ -163,7 +163,7 @@ class RocksValueState(RocksStore, ValueState[Any]):
             self._unsettled = False
 
     def changes(self) -> dict[Any, Any]:
-        """{key: whether there was a value}"""
+        """Return {key: True if it had a value}."""
         return merged(self._since, self._existed())
 
     def _existed(self) -> dict[Any, bool]:
@@ -230,12 +230,12 @@ class RocksValueState(RocksStore, ValueState[Any]):
         self._unsettled = False
 
     def waiting(self) -> dict[Any, Any]:
-        """{key: committed value, or None} of those that are in the cache only."""
+        """Return {key: committed value, or None} of the keys whose committed value is not in the database."""
         if len(self._clean) == len(self.cache):
             return {}
         changed, clean = self.changed, self._clean
         committed = {key: changed.get(key, value) for key, value in self.cache.items() if key not in clean}
-        if changed:  # what the epoch wrote without reading is not known, but it is in the database
+        if changed:  # unread values are unknown here, but they are in the database
             committed = {key: value for key, value in committed.items() if value.__class__ is not Absent}
         return committed
 
@@ -243,9 +243,9 @@ class RocksValueState(RocksStore, ValueState[Any]):
         self._write_waiting(self.waiting())
 
     def flush_some(self) -> dict[Any, Any]:
-        """Write as many of those that wait as takes no time; return the others, as `waiting` does.
+        """Write at most `WRITTEN_AT_ONCE` of the waiting values. Return the others, in the form of `waiting`.
 
-        Those come first that the last checkpoint did not find changed: they may stay as they are for long.
+        Values that have not changed lately go first: they may stay unchanged for long.
         """
         waiting = self.waiting()
         if len(waiting) <= WRITTEN_AT_ONCE:
@@ -285,7 +285,7 @@ class RocksValueState(RocksStore, ValueState[Any]):
         self._forget_notes()
 
     def committed(self, key: Any) -> Any:
-        value = self.cache.get(key, MISSING)  # first: the other thread notes what was there before it changes it
+        value = self.cache.get(key, MISSING)  # first: the other thread fills `changed` before the cache
         before = self.changed.get(key, value)
         if before.__class__ is Absent or key in self._clean:
             data = self._database.get(self._address(key))
@@ -293,7 +293,7 @@ class RocksValueState(RocksStore, ValueState[Any]):
         return ABSENT if before is None else before
 
     def delta_entries(self, keys: Iterable[Any], log: dict[Any, Any]) -> tuple[Any, ...]:
-        """(keys, values, deleted keys)"""
+        """Return (keys, values, deleted keys)."""
         self._settle()
         known = list(keys)
         values = list(map(self.cache.get, known, repeat(MISSING)))
@@ -312,7 +312,7 @@ class RocksValueState(RocksStore, ValueState[Any]):
             yield [row[0] for row in kept], [row[1] for row in kept], []
 
     def _rows(self, group: int) -> Iterator[tuple[Any, Any, int]]:
-        """(key, value, size) of a key group."""
+        """Yield (key, value, size) of a key group."""
         self.flush()
         changed, cache = self.changed, self.cache
         for address, data in self._database.scan(self._heads[group]):

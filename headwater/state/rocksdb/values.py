@@ -1,8 +1,7 @@
-"""Values as bytes in RocksDB: plain pickles, and beside them, once per state, what their classes looked like.
+"""Values as bytes in RocksDB: plain pickles, and once per state the schemas of their classes.
 
-An entry is as small as a pickle can be, so it does not say what a class was when it was stored. That is kept with the
-database for all values of a state together. Whoever opens the database later compares; if a class has changed, the
-entries are not used as they are.
+An entry is a bare pickle, so it does not describe its classes. The database has their schemas once, for all values of a
+state together. Whoever opens the database later compares them; if a class has changed, the entries must be converted.
 """
 
 from __future__ import annotations
@@ -17,14 +16,14 @@ from headwater.state.evolution.schema import ClassNotes, ClassSchema, find_class
 from headwater.state.snapshot import payload as codec
 
 OF_A_CLASS: Final = b"\x93"
-"""If a pickle does not contain this, there is no class in it. The other way round it is not certain."""
+"""A pickle without this byte contains no class. A pickle with it may or may not."""
 
 _PLAIN: Final = ""
-"""Kind of a class of which only the name matters: it must still be there."""
+"""Kind of a class without a schema: it only has to exist under its name."""
 
 
 class ValuePickler:
-    """Pickles what one state stores, and notes the classes among it."""
+    """Pickles the values of one state, and notes their classes."""
 
     def __init__(self, uid: str, name: str) -> None:
         self._uid = uid
@@ -34,7 +33,7 @@ class ValuePickler:
         self._stream, self._pickler = self._new_pickler()
 
     def dumps(self, content: Any) -> bytes:
-        """One pickle. Called for each entry that is written, so the pickler is not made anew."""
+        """Pickle one value. Called for each written entry, so it reuses one pickler."""
         stream = self._stream
         try:
             self._pickler.dump(content)
@@ -49,7 +48,7 @@ class ValuePickler:
 
     @property
     def meets_classes(self) -> bool:
-        """Whether anything but plain builtins was ever among what was pickled."""
+        """True if anything but plain builtins was ever pickled."""
         return bool(self._notes)
 
     def _new_pickler(self) -> tuple[io.BytesIO, pickle.Pickler]:
@@ -60,36 +59,36 @@ class ValuePickler:
 
     @property
     def has_stored_records(self) -> bool:
-        """Whether values of another form wait for the program to ask for them."""
+        """True if there are `StoredRecord`s, which are converted when the program asks for the state."""
         return any(issubclass(cls, StoredRecord) for cls in self._notes)
 
     def classes(self) -> list[tuple[Any, ...]]:
-        """The schemas of all classes that were stored by name, as plain values."""
+        """Return the schemas of all classes that were pickled by name, as plain values."""
         found = dict.fromkeys(self._earlier)
         for cls in self._notes:
-            if issubclass(cls, StoredRecord):  # says itself what it was
+            if issubclass(cls, StoredRecord):  # a record carries its own schema
                 continue
             schema = schema_of(cls)
             if schema is None and find_class(cls.__module__, cls.__qualname__) is cls:
                 schema = ClassSchema(cls.__module__, cls.__qualname__, _PLAIN, ())
-            # A class within a function is stored with its values, not by name: nothing that could change.
+            # A class defined in a function is pickled by value, not by name: it cannot change later.
             if schema is not None and "<locals>" not in schema.qualname:
                 found[schema] = None
         return sorted(map(tuple, found))
 
     def start_over(self) -> None:
-        """Whatever is in the database is about to be pickled anew."""
+        """Forget all classes. Called when the whole state is about to be pickled anew."""
         self._notes = ClassNotes()
         self._earlier = ()
         self._stream, self._pickler = self._new_pickler()
 
     def loaded(self, classes: Iterable[tuple[Any, ...]]) -> None:
-        """The database has values of these classes, none of which has changed."""
+        """The opened database has values of these classes. None of them has changed."""
         self._earlier = tuple(ClassSchema(*each) for each in classes)
 
 
 def changes_of(classes: Iterable[tuple[Any, ...]]) -> tuple[ClassChange, ...]:
-    """Those of `classes`, as `ValuePickler.classes` gave them, that have changed."""
+    """Return the changes of those `classes` that have changed. `classes` come from `ValuePickler.classes`."""
     schemas = dict.fromkeys(ClassSchema(*each) for each in classes)
     changes = ((schema, class_change(schema)) for schema in schemas)
     return tuple(
@@ -100,19 +99,19 @@ def changes_of(classes: Iterable[tuple[Any, ...]]) -> tuple[ClassChange, ...]:
 
 
 class ValueReader(Protocol):
-    """How a database's values are read."""
+    """Unpickles the values of a database."""
 
     def loads(self, data: bytes) -> Any:
-        """The value in `data`, whatever follows it."""
+        """Return the value at the start of `data`, and ignore what follows."""
         ...
 
     def key_behind(self, data: bytes) -> Any:
-        """The key that follows the value in `data`."""
+        """Return the key that follows the value in `data`."""
         ...
 
 
 class PlainValues:
-    """As they are."""
+    """Reads values with plain pickle."""
 
     loads = staticmethod(pickle.loads)
 
@@ -124,7 +123,7 @@ class PlainValues:
 
 
 class StoredValues:
-    """As they were: objects of classes that have changed become `StoredRecord`s."""
+    """Reads objects of changed classes as `StoredRecord`s."""
 
     def __init__(self, changes: Iterable[ClassChange]) -> None:
         self._changes = {(change.stored.module, change.stored.qualname): change for change in changes}

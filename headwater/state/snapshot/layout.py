@@ -1,4 +1,4 @@
-"""What is persisted about a state with each of its sections: its shape, and the form of its values."""
+"""What each section says about its state: the shape, and the form of the values."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from headwater.state.evolution.declared_types import TypeForm, type_form
 
 
 class StateLayout(NamedTuple):
-    """The shape must be the same whenever a state of a name is opened or restored; its values may be migrated.
+    """The shape of a state must never change under the same name; the form of its values may be migrated.
 
-    New parts go to the end, with a default: older snapshots lack them.
+    Add new fields at the end, with a default: older snapshots lack them.
     """
 
     kind: str
     ttl: bool
     namespaced: bool
     version: int = 1
-    """Of the values; `StateDescriptor.migrate_with` makes a new one."""
+    """Version of the values. `StateDescriptor.migrate_with` raises it."""
     type: TypeForm = None
     """The declared type of a value, list element or map."""
 
     @classmethod
     def of(cls, descriptor: StateDescriptor, namespaced: bool = False) -> StateLayout:
-        """The layout that `descriptor` asks for."""
+        """Return the layout that `descriptor` asks for."""
         ttl = descriptor.get_ttl_config() is not None
         return cls(descriptor.kind, ttl, namespaced, descriptor.version, type_form(descriptor.type_info))
 

@@ -1,4 +1,4 @@
-"""What a keyed backend can do whose state is files that never change: hand them out, and be restored from them."""
+"""The interface of keyed backends that keep state in immutable files: they can hand the files out and restore them."""
 
 from __future__ import annotations
 
@@ -11,41 +11,43 @@ from headwater.state.snapshot.section import Section
 
 @runtime_checkable
 class NativeState(Protocol):
-    """A keyed backend that has native checkpoints. The process must not fork while one is open."""
+    """A keyed backend with native checkpoints. The process must not fork while such a backend is open."""
 
     uid: str
     key_groups: range
     damaged: bool
-    """Whether its files could not be written: it must be restored into a new backend."""
+    """A write to its files failed. Its state must be restored into a new backend."""
 
     @property
     def local_directory(self) -> Path | None:
-        """Where there is room for state on this machine; None: where the machine keeps temporary files."""
+        """A local directory with room for state. None: the machine's directory for temporary files."""
         ...
 
     def new_native_checkpoint(self) -> Path:
-        """A new directory with what the last committed epoch left. Called between epochs; belongs to the caller."""
+        """Return a new directory with the last committed epoch's state. The caller owns it. Called between epochs."""
         ...
 
     def new_native_parts(self) -> tuple[Path, Iterable[Section]]:
-        """The same in two parts: a directory, and what is to be loaded on top of it, made when it is asked for, in any
-        thread."""
+        """Like `new_native_checkpoint`, in two parts: a directory, and sections to load after it.
+
+        The sections are encoded while the caller iterates over them, in any thread.
+        """
         ...
 
     def load_native(self, directory: Path) -> bool:
-        """Restore from such a directory, before anything else. Whether its files are now those of the backend.
+        """Restore from such a directory, before anything else. Return True if the backend now uses these very files.
 
-        If not (other key groups, changed classes), the entries were loaded one by one.
+        Otherwise (other key groups, changed classes) it has loaded the entries one by one.
         """
         ...
 
     def delta_sections(self, *, on_native: bool = False) -> list[Section]:
-        """As `KeyedStateBackend.delta_sections`; with `on_native` what has to be loaded on top of the last native
-        checkpoint, which was made right after the state was restored."""
+        """Like `KeyedStateBackend.delta_sections`. With `on_native`: the changes since the native checkpoint that was
+        made right after the state was restored."""
         ...
 
     def state_names(self) -> list[str]: ...
 
     def close(self) -> None:
-        """Give back memory and disk."""
+        """Free the memory and delete the files."""
         ...

@@ -1,15 +1,15 @@
-"""Bytes of a section: pickle with errors that name the owner, and the place inside the value.
+"""The bytes of a section: a pickle. Errors name the state, and the place inside the value that cannot be pickled.
 
-A payload is the pickle (protocol 5) of `(FORMAT, layout, entries)`; the shape of `entries` belongs to the store that
-wrote them. Entries are parallel lists, not pairs: that is a third faster to pickle and to read. For the same reason a
-list of plain tuples of one width, which is what states most often hold, is stored as its columns.
+A payload is the pickle (protocol 5) of `(FORMAT, layout, entries)`; the store that wrote `entries` defines their shape.
+Entries are parallel lists, not pairs: that is a third faster to pickle and to read. For the same reason a list of
+tuples of one width, the most frequent content of states, is stored as columns.
 
 If dataclasses or NamedTuples are among the values, their schemas follow the pickle: ::
 
     pickle | schemas (msgpack) | u32 length of the schemas | magic "HWS1"
 
-A pickle ends with a full stop and says itself where it ends, so that payloads with and without schemas can be told
-apart, and each can be read by a reader of the other.
+A pickle marks its own end, with a full stop. So a reader can tell payloads with and without schemas apart, and a reader
+that knows nothing of schemas can read both.
 """
 
 from __future__ import annotations
@@ -39,16 +39,16 @@ _MAGIC: Final = b"HWS1"
 
 
 class Decoded(NamedTuple):
-    """What a payload holds."""
+    """The content of a payload."""
 
     layout: tuple[Any, ...]
     entries: tuple[Any, ...]
     changes: tuple[ClassChange, ...] = ()
-    """Classes among the entries that are not what they were; those with obstacles were read as `StoredRecord`s."""
+    """Classes in the entries that have changed. Objects of those with obstacles were read as `StoredRecord`s."""
 
 
 def encode(layout: tuple[Any, ...], entries: tuple[Any, ...], uid: str, name: str) -> bytes:
-    """The payload of one section. `SerializationError` names what cannot be pickled."""
+    """Return the payload of one section. Raises `SerializationError` that names what cannot be pickled."""
     content = (FORMAT, layout, tuple(map(_packed, entries)))
     notes = ClassNotes()
     stream = io.BytesIO()
@@ -67,20 +67,20 @@ def encode(layout: tuple[Any, ...], entries: tuple[Any, ...], uid: str, name: st
 
 
 def dumps_by_value(value: Any, notes: ClassNotes, uid: str, name: str) -> bytes:
-    """One value that pickle alone cannot store, as a pickle. `SerializationError` names what cannot be pickled."""
+    """Pickle one value that plain pickle cannot store. Raises `SerializationError` if this fails too."""
     stream = io.BytesIO()
     _dump_by_value(value, ([value],), stream, notes, uid, name)
     return stream.getvalue()
 
 
 def decode(payload: bytes, uid: str, name: str) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-    """`(layout, entries)` as they were given to `encode`, as far as the classes of today allow (`decode_evolved`)."""
+    """Return the `(layout, entries)` that `encode` got, with today's classes (see `decode_evolved`)."""
     decoded = decode_evolved(payload, uid, name)
     return decoded.layout, decoded.entries
 
 
 def decode_keys(payload: bytes, uid: str, name: str) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-    """As `decode`, for entries that are all keys (timers): `StateMigrationError` if a class among them has changed."""
+    """Like `decode`, for entries that are all keys (timers). Raises `StateMigrationError` if a class has changed."""
     decoded = decode_evolved(payload, uid, name)
     for change in (change for change in decoded.changes if change.shows):
         raise StateMigrationError(
@@ -92,7 +92,7 @@ def decode_keys(payload: bytes, uid: str, name: str) -> tuple[tuple[Any, ...], t
 
 
 def decode_evolved(payload: bytes, uid: str, name: str) -> Decoded:
-    """What was given to `encode`, with objects of the classes of today where there is a way from what they were."""
+    """Return what `encode` got. Objects of changed classes become objects of today's classes where that is possible."""
     try:
         changes = tuple(change for schema in stored_schemas(payload) if (change := class_change(schema)) is not None)
         content, changes = _load(payload, changes)
@@ -128,7 +128,7 @@ def _decoded(content: Any, changes: tuple[ClassChange, ...], uid: str, name: str
 
 
 def _packed(column: Any) -> Any:
-    """A list of equally long tuples as a tuple of columns, `([first elements], ...)`; anything else as it is."""
+    """Turn a list of equally long tuples into a tuple of columns, `([first elements], ...)`. Others stay unchanged."""
     if column.__class__ is not list or len(column) < _WORTH_PACKING or set(map(type, column)) != {tuple}:
         return column
     if len(set(map(len, column))) != 1 or not column[0]:
@@ -146,13 +146,13 @@ def _load(payload: bytes, changes: tuple[ClassChange, ...]) -> tuple[Any, tuple[
     if not changes:
         try:
             return pickle.loads(payload), ()
-        except (ImportError, AttributeError):  # a class without a schema is gone
+        except (ImportError, AttributeError):  # a class that has no schema no longer exists
             pass
     return evolution.loads(payload, changes)
 
 
 def stored_schemas(payload: bytes) -> tuple[ClassSchema, ...]:
-    """The schemas of the classes among the entries, as they were when the payload was written. Unpickles nothing."""
+    """Return the schemas of the classes in the entries, as of when the payload was written. Unpickles nothing."""
     if not payload.endswith(_MAGIC):
         return ()
     length, _ = _FOOT.unpack_from(payload, len(payload) - _FOOT.size)
@@ -161,12 +161,12 @@ def stored_schemas(payload: bytes) -> tuple[ClassSchema, ...]:
 
 
 def describe(change: ClassChange) -> str:
-    """A change of a class in a few words."""
+    """Describe a change of a class in a few words."""
     return ", ".join((*change.obstacles, *change.differences)).rstrip(".")
 
 
 class _ByValuePickler(cloudpickle.Pickler):  # type: ignore[misc]
-    """Stores classes that no module has with their values. Those that can be found by name are stored by name."""
+    """Stores a class by name if an import finds it. Otherwise it stores the class itself, with the values."""
 
     def __init__(self, stream: io.BytesIO, notes: ClassNotes) -> None:
         super().__init__(stream, PROTOCOL)
@@ -203,10 +203,10 @@ def _pickle_error(value: Any) -> Exception | None:
 
 
 def _find_culprit(entries: Iterable[Any]) -> tuple[str, Any, Exception] | None:
-    """The innermost part that cannot be pickled: (where in the value, the part, why)."""
+    """Find the innermost part that cannot be pickled: (where in the value, the part, the error)."""
     culprit: Any = None
     reason: Exception | None = None
-    # The columns of `entries` and their rows are ours; the user's values are two levels down.
+    # The columns of `entries` and their rows are headwater's; the user's values are two levels down.
     for column in entries:
         rows = column if isinstance(column, list) else [column]
         culprit = next((row for row in rows if _pickle_error(row) is not None), None)

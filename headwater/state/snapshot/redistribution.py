@@ -1,4 +1,4 @@
-"""How the list state of an operator is dealt out when the number of its partitions changes. Pure.
+"""Deals out the list state of an operator when the number of its partitions changes. Pure.
 
 As in Flink, the lists of all old partitions are joined in the order of the partitions, and the elements are dealt
 round robin: element j goes to partition j mod n. Every element has exactly one new owner. Broadcast state needs none
@@ -20,10 +20,10 @@ Chain = Iterable[Section]
 
 
 def deal_list_state(chains: Sequence[Chain], uid: str, partition: int, parallelism: int) -> list[Section]:
-    """The sections of operator `uid` that new partition `partition` of `parallelism` loads.
+    """Return the sections of operator `uid` that new partition `partition` of `parallelism` loads.
 
-    `chains` are those of *all* old partitions in their order. The sections may bear an older uid; those returned bear
-    `uid`. A state of which nothing falls to this partition has no section.
+    `chains` are those of *all* old partitions, in order. Their sections may have an older uid; the returned ones have
+    `uid`. A state without elements for this partition has no section.
     """
     if not 0 <= partition < parallelism:
         raise StateError(f"operator '{uid}' has no partition {partition}: it has {parallelism}, counted from 0")
@@ -36,7 +36,7 @@ def deal_list_state(chains: Sequence[Chain], uid: str, partition: int, paralleli
 
 
 def joined_lists(chains: Iterable[Chain]) -> Mapping[str, list[Any]]:
-    """{state name: elements of all partitions, in the order of the partitions}."""
+    """Return {state name: elements of all partitions, in the order of the partitions}."""
     return {name: elements for name, (_, elements) in _joined(chains).items()}
 
 
@@ -49,7 +49,7 @@ def _joined(chains: Iterable[Chain]) -> dict[str, tuple[StateLayout, list[Any]]]
 
 
 def _lists(chain: Chain) -> dict[str, tuple[StateLayout, list[Any]]]:
-    """What one old partition held: its sections are changes on changes, so they are loaded one after another."""
+    """Return the lists of one old partition. Its sections are deltas, so a backend loads them one after another."""
     old: OperatorStateBackend | None = None
     for section in chain:
         if section.kind != OPERATOR:

@@ -1,4 +1,4 @@
-"""The unit of a snapshot: what one state of one operator holds for one key group."""
+"""The unit of a snapshot: one state of one operator for one key group."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ EVENT_TIMERS: Final = "event_timers"
 PROCESSING_TIMERS: Final = "processing_timers"
 OPERATOR: Final = "operator"
 BROADCAST: Final = "broadcast"
-"""As OPERATOR, but every partition has the same: when the job is rescaled it is copied, not dealt out."""
+"""Like OPERATOR, but the same in every partition: a rescaled job copies it and does not deal it out."""
 
 SECTION_KINDS: Final = frozenset({KEYED, EVENT_TIMERS, PROCESSING_TIMERS, OPERATOR, BROADCAST})
 
@@ -19,10 +19,10 @@ NO_KEY_GROUP: Final = -1
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """One state (`name`) of one operator (`uid`) for one key group (-1 where there are no keys).
+    """One state (`name`) of one operator (`uid`) for one key group (-1 if there are no keys).
 
-    `payload` is a pickle that only the state layer reads (see `payload.py`). Whether it replaces or changes what came
-    before is said inside, entry by entry: sections are loaded in the order in which they were written.
+    `payload` is a pickle that only the state layer reads (see `payload.py`). Each entry in it replaces or changes an
+    earlier one, so sections must be loaded in the order in which they were written.
     """
 
     uid: str

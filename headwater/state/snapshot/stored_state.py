@@ -1,7 +1,7 @@
-"""Keyed state of one operator without the operator: loaded from its sections, looked through, changed, written anew.
+"""Keyed state of one operator without the operator: load it from sections, inspect it, change it, write it anew.
 
-For tools. States are known by what was persisted about them, not by a descriptor: so an aggregating state shows its
-accumulators, and a state with TTL also what has expired and was not cleaned up.
+For tools. A state's layout comes from its sections, not from a descriptor. So an aggregating state shows its
+accumulators, and a state with TTL also shows expired entries that were not cleaned up.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from headwater.state.snapshot.section import KEYED, Section
 
 
 class StoredKeyedState(HeapKeyedStateBackend):
-    """State of the key groups that were loaded. Has no epochs: what is changed is part of `sections_of` at once."""
+    """The state of the loaded key groups. It has no epochs: `sections_of` contains every change at once."""
 
     def kind_of(self, name: str) -> str:
         """'value', 'list', 'map', 'reducing', 'aggregating', 'folded panes' or 'element panes'."""
@@ -32,17 +32,17 @@ class StoredKeyedState(HeapKeyedStateBackend):
         return self._known(name).layout.namespaced
 
     def entries(self, name: str) -> Iterator[tuple[Any, Any, Any]]:
-        """(key, namespace, value) of all that is stored; the namespace of a state that has none is None."""
+        """Yield (key, namespace, value) of every entry. The namespace is None if the state has no namespaces."""
         registered = self._known(name)
         for stored in list(registered.store.keys_stored()):
             key, namespace = stored if registered.layout.namespaced else (stored, None)
             yield key, namespace, self.committed_value(name, key, namespace)
 
     def put(self, name: str, key: Any, namespace: Any, value: Any) -> None:
-        """Store `value` in the form in which `entries` gives it; None removes the entry.
+        """Store `value` in the same form as `entries` yields it; None removes the entry.
 
-        Where the state has a TTL, what is replaced keeps its date; what is new gets one when the job first sees it in
-        event time, and none in processing time.
+        In a state with TTL, a replaced value keeps its expiry date. A new value has none: it gets one when the job
+        reads it, or when the job's clean-up finds it after the first watermark.
         """
         registered = self._known(name)
         layout, store = registered.layout, registered.store
@@ -57,12 +57,12 @@ class StoredKeyedState(HeapKeyedStateBackend):
             _insert(store, (key, namespace) if layout.namespaced else key, _dated(store, stored, value, layout.ttl))
 
     def sections_of(self, name: str) -> Iterator[Section]:
-        """The whole of one state."""
+        """Yield the sections of one whole state."""
         return (section for section in self.full_sections() if section.kind == KEYED and section.name == name)
 
 
 def _dated(store: HeapStore, before: Any, value: Any, ttl: bool) -> Any:
-    """`value` as the store holds it: with the dates of what was there before, if the state has a TTL."""
+    """Return `value` as the store holds it: with the expiry dates of the entry before, if the state has a TTL."""
     if not ttl:
         return value
     if isinstance(store, HeapListState):

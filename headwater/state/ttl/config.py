@@ -1,4 +1,4 @@
-"""`StateTtlConfig`: when state of a key expires. Settings only; `ttl.py` acts on them."""
+"""`StateTtlConfig`: when state of a key expires. Settings only; `expiring.py` acts on them."""
 
 from __future__ import annotations
 
@@ -14,42 +14,42 @@ E = TypeVar("E", bound=Enum)
 class StateTtlConfig:
     """How long state lives after it was last written (or read), and by which clock.
 
-    As in PyFlink; beyond it, `use_event_time()` lets state expire by the watermark, so that a backfill of last year
+    As in PyFlink. In addition, `use_event_time()` lets state expire by the watermark, so that a backfill of last year
     keeps and drops the same state as the live job did.
     """
 
     class UpdateType(Enum):
-        """What gives state a new lease."""
+        """Which accesses restart the time to live."""
 
         Disabled = 0
         """State does not expire."""
         OnCreateAndWrite = 1
-        """Every write does."""
+        """Every write restarts it."""
         OnReadAndWrite = 2
-        """Every write and every read does."""
+        """Every write and every read restarts it."""
 
     class StateVisibility(Enum):
-        """Whether state that has expired is still shown."""
+        """Whether a read returns expired state."""
 
         ReturnExpiredIfNotCleanedUp = 0
-        """Shown as long as it has not been removed; the access that finds it expired removes it."""
+        """A read returns it if it has not been removed yet. That read then removes it."""
         NeverReturnExpired = 1
-        """Never shown."""
+        """A read never returns it."""
 
     class TtlTimeCharacteristic(Enum):
-        """The clock that state expires by."""
+        """The clock by which state expires."""
 
         ProcessingTime = 0
         """The epoch's processing time."""
         EventTime = 1
-        """The operator's watermark (not in PyFlink). State written before the first watermark is dated by it."""
+        """The operator's watermark (not in PyFlink). State written before the first watermark gets its date later."""
 
-        # The names that Flink's documentation of other clocks would lead one to.
+        # Other spellings, after the names of clocks elsewhere in Flink's documentation.
         PROCESSING_TIME = 0
         EVENT_TIME = 1
 
     class CleanupStrategies:
-        """When expired state is removed for which nobody asks any more."""
+        """How expired state is removed that nobody reads any more."""
 
         class Strategies(Enum):
             """The strategies that can be asked for."""
@@ -65,7 +65,7 @@ class StateTtlConfig:
             """A strategy without settings."""
 
         class IncrementalCleanupStrategy(CleanupStrategy):
-            """Look at some keys for every one that changed, and remove those that expired."""
+            """Examine some keys for every key that changed, and remove expired entries."""
 
             def __init__(self, cleanup_size: int, run_cleanup_for_every_record: bool) -> None:
                 self._cleanup_size = cleanup_size
@@ -78,7 +78,7 @@ class StateTtlConfig:
                 return self._run_cleanup_for_every_record
 
         class RocksdbCompactFilterCleanupStrategy(CleanupStrategy):
-            """In Flink: remove while RocksDB compacts. Here: some keys are looked at for every one that changed."""
+            """In Flink: remove entries while RocksDB compacts. Here: examine some keys for every key that changed."""
 
             def __init__(
                 self,
@@ -133,7 +133,7 @@ class StateTtlConfig:
             return kinds.RocksdbCompactFilterCleanupStrategy(1000) if self._is_cleanup_in_background else None
 
     class Builder:
-        """Makes a `StateTtlConfig`: on create and write, never return expired, processing time, unless told else."""
+        """Makes a `StateTtlConfig`. Defaults: OnCreateAndWrite, NeverReturnExpired, ProcessingTime."""
 
         def __init__(self, ttl: DurationLike) -> None:
             self._ttl = _checked(ttl)
@@ -181,7 +181,7 @@ class StateTtlConfig:
             return self.set_ttl_time_characteristic(StateTtlConfig.TtlTimeCharacteristic.EventTime)
 
         def cleanup_full_snapshot(self) -> StateTtlConfig.Builder:
-            """Leave expired entries out of full snapshots. They always are; accepted for PyFlink's sake."""
+            """Accepted for compatibility: full snapshots never contain expired entries, with or without this."""
             kinds = StateTtlConfig.CleanupStrategies
             self._strategies[kinds.Strategies.FULL_STATE_SCAN_SNAPSHOT] = kinds.EMPTY_STRATEGY
             return self
@@ -189,9 +189,9 @@ class StateTtlConfig:
         def cleanup_incrementally(
             self, cleanup_size: int, run_cleanup_for_every_record: bool
         ) -> StateTtlConfig.Builder:
-            """Look at `cleanup_size` keys for every key that changed in an epoch, at the epoch's end.
+            """When a checkpoint is cut, examine `cleanup_size` keys for every key that its last epoch changed.
 
-            `run_cleanup_for_every_record` has no effect of its own: cleaning up is part of every epoch.
+            `run_cleanup_for_every_record` has no effect: the clean-up runs with each checkpoint.
             """
             if isinstance(cleanup_size, bool) or not isinstance(cleanup_size, int) or cleanup_size < 1:
                 raise ConfigurationError(
@@ -208,10 +208,10 @@ class StateTtlConfig:
             query_time_after_num_entries: int,
             periodic_compaction_time: Duration = Duration.of_days(30),  # noqa: B008 - PyFlink's signature; immutable
         ) -> StateTtlConfig.Builder:
-            """Remove expired entries although nobody asks for them, with `disable_cleanup_in_background` too.
+            """Remove expired entries that nobody reads, even with `disable_cleanup_in_background`.
 
-            They are looked for at the end of epochs, on any backend, not while RocksDB compacts: the numbers are kept,
-            and have no effect.
+            The clean-up runs when a checkpoint is cut, with any backend, and not while RocksDB compacts: the numbers
+            have no effect.
             """
             kinds = StateTtlConfig.CleanupStrategies
             self._strategies[kinds.Strategies.ROCKSDB_COMPACTION_FILTER] = kinds.RocksdbCompactFilterCleanupStrategy(
@@ -220,7 +220,7 @@ class StateTtlConfig:
             return self
 
         def disable_cleanup_in_background(self) -> StateTtlConfig.Builder:
-            """Remove expired state only where it is accessed, or where a strategy was asked for."""
+            """Remove expired state only when it is accessed, unless a clean-up strategy is set."""
             self._is_cleanup_in_background = False
             return self
 
@@ -282,7 +282,7 @@ class StateTtlConfig:
 
 
 def _member(method: str, kind: type[E], found: object) -> E:
-    """`found` if it is one of the enum `kind`."""
+    """Return `found` if it is a member of the enum `kind`. Raises `TypeMismatchError` otherwise."""
     if not isinstance(found, kind):
         choices = ", ".join(f"StateTtlConfig.{kind.__name__}.{member.name}" for member in kind)
         raise TypeMismatchError(f"{method}() expects one of {choices}, found {found!r}")

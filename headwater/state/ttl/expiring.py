@@ -1,8 +1,8 @@
 """State that expires. Wrappers around plain state of any backend, so that state without TTL pays nothing.
 
-What is stored is (value, expiry): per value, per list element, per map entry. The expiry is in milliseconds of the
-configured clock; None means that it was written before event time was known, and gets its date when it is.
-As in Flink, an access that finds something expired removes it.
+The inner state stores (value, expiry) pairs: per value, per list element, per map entry. The expiry is in milliseconds
+of the configured clock. None: the entry was written before the first watermark, and gets its expiry later.
+As in Flink, an access that finds an expired entry removes it.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ _MIN_EXAMINED = 1000
 
 
 class Clock(Protocol):
-    """Where the time comes from: the backend."""
+    """Tells the time. The backend is one."""
 
     processing_time_ms: int
     watermark: int
 
 
 class PeekableValue(Protocol):
-    """Value state whose entry can be looked at without counting as touched."""
+    """Value state with a `peek` that does not count as a touch."""
 
     def peek(self) -> Any: ...
     def value(self) -> Any: ...
@@ -39,7 +39,7 @@ class PeekableValue(Protocol):
 
 
 class PeekableList(Protocol):
-    """List state whose elements can be looked at without counting as touched."""
+    """List state with a `peek` that does not count as a touch."""
 
     def peek(self) -> list[Any]: ...
     def get(self) -> list[Any]: ...
@@ -49,7 +49,7 @@ class PeekableList(Protocol):
 
 
 class PeekableMap(Protocol):
-    """Map state whose entries can be looked at without counting as touched."""
+    """Map state with a `peek` that does not count as a touch."""
 
     def peek(self) -> dict[Any, Any]: ...
     def get(self, key: Any) -> Any: ...
@@ -60,7 +60,7 @@ class PeekableMap(Protocol):
 
 
 class TtlPolicy:
-    """Dates entries and says which have expired."""
+    """Gives entries their expiry and says which have expired."""
 
     def __init__(self, config: StateTtlConfig, clock: Clock) -> None:
         self._clock = clock
@@ -71,12 +71,12 @@ class TtlPolicy:
         cleanup = config.get_cleanup_strategies()
         incremental = cleanup.get_incremental_cleanup_strategy()
         self._examined_per_change = 0 if incremental is None else incremental.get_cleanup_size()
-        compacting = cleanup.get_rocksdb_compact_filter_cleanup_strategy()  # here another word for the background
+        compacting = cleanup.get_rocksdb_compact_filter_cleanup_strategy()  # same as the background
         if cleanup.is_cleanup_in_background() or compacting is not None:
             self._examined_per_change = max(_DEFAULT_EXAMINED_PER_CHANGE, self._examined_per_change)
 
     def expiry(self) -> int | None:
-        """The expiry of what is written now."""
+        """Return the expiry of an entry that is written now."""
         if not self._by_watermark:
             return self._clock.processing_time_ms + self._ttl_ms
         watermark = self._clock.watermark
@@ -95,18 +95,18 @@ class TtlPolicy:
         return not self.expired(entry)
 
     def renewed(self, entry: Stamped) -> Stamped | None:
-        """The entry with a new date if reading it gives it one, else None."""
+        """Return the entry with a new expiry if reading it changes the expiry, otherwise None."""
         if not self.renew_on_read and entry[1] is not None:
             return None
         expiry = self.expiry()
         return None if expiry == entry[1] else (entry[0], expiry)
 
     def lacks_date(self, entry: Stamped) -> bool:
-        """Whether the entry was written before event time was known, and by now it is."""
+        """Return True if the entry has no expiry yet and there is a watermark now."""
         return entry[1] is None and self._clock.watermark != MIN_WATERMARK
 
     def number_to_examine(self, changed: int) -> int:
-        """How many keys to look at after an epoch that changed `changed`: more than come in, so that it catches up."""
+        """Return how many keys to examine at the end of an epoch that changed `changed` keys."""
         if not self._examined_per_change:
             return 0
         return max(_MIN_EXAMINED, self._examined_per_change * changed)
@@ -146,7 +146,7 @@ class TtlValueState(ValueState[Any]):
         self._inner.clear()
 
     def purge(self) -> None:
-        """Remove the value if it has expired, and see that it can: nobody else may ever ask for it again."""
+        """Remove the value if it has expired; give it an expiry if it has none yet."""
         entry = self._inner.peek()
         if entry is None:
             return
@@ -188,7 +188,7 @@ class TtlListState(ListState[Any]):
         self._inner.clear()
 
     def purge(self) -> None:
-        """Remove the elements that have expired; give those a date that have none yet."""
+        """Remove expired elements; give an expiry to those that have none yet."""
         policy = self._policy
         entries = self._inner.peek()
         if any(policy.expired(entry) or policy.lacks_date(entry) for entry in entries):
@@ -265,7 +265,7 @@ class TtlMapState(MapState[Any, Any]):
         self._inner.clear()
 
     def purge(self) -> None:
-        """Remove the entries that have expired; give those a date that have none yet."""
+        """Remove expired entries; give an expiry to those that have none yet."""
         for key, entry in list(self._inner.peek().items()):
             if self._policy.expired(entry):
                 self._inner.remove(key)
@@ -277,7 +277,7 @@ TtlState = TtlValueState | TtlListState | TtlMapState
 
 
 def expiring(state: State, policy: TtlPolicy) -> TtlState:
-    """`state` (value, list or map) with a TTL."""
+    """Return `state` (value, list or map) wrapped with a TTL."""
     if isinstance(state, ValueState):
         return TtlValueState(state, policy)  # type: ignore[arg-type]  # every backend's plain state can be peeked at
     if isinstance(state, ListState):
