@@ -1,7 +1,7 @@
-"""Where work goes on beside the thread that asked for it: uploads, manifests, copies of checkpoints.
+"""Runs work in the background: uploads, manifests, copies of checkpoints.
 
-A seam: what runs beside what, and in which order, is up to whoever implements `Background`. In production these are
-threads; the simulator of tests/chaos puts one seeded order in their place.
+The implementation of `Background` decides what runs at the same time, and in which order. In production it uses
+threads; the simulator in tests/chaos runs the work in a seeded order instead.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ _T = TypeVar("_T")
 
 
 class Background(Protocol):
-    """Starts work. The futures that it returns are waited for with `result` only."""
+    """Starts work. Callers wait for the returned futures with `result` only."""
 
     def start(self, name: str, work: Callable[[], _T]) -> Future[_T]:
-        """Begin `work` now, beside everything else. It does not keep the process alive."""
+        """Start `work` now, in the background. It does not keep the process alive."""
         ...
 
     def queue(self, name: str) -> Executor:
-        """Runs what it is given one after the other."""
+        """Return an executor that runs its work one after the other."""
         ...
 
 

@@ -3,7 +3,7 @@
 A schedule is a directory given by the environment variable ``HEADWATER_FAULTS``. It holds one empty file per fault,
 named ``<step>@<epoch>@<victim>``. Whoever reaches the step of that epoch first renames the file to ``*.fired`` (so that
 a fault fires once, whatever is retried) and sends SIGKILL to the victim: ``slot``, ``worker`` or ``driver``.
-Without the variable, a step costs one look at a module constant.
+Without the variable, a step only reads a module constant.
 """
 
 from __future__ import annotations

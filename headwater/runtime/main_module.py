@@ -1,10 +1,10 @@
 """Makes classes of the user's script known in other processes.
 
-A dataclass defined in the script that was started is `__main__.Payment`. Pickle stores that name, and in a worker or a
-slot `__main__` is another module. So the classes of the user's `__main__` travel with the plan, by value, and are put
-into the other process's `__main__` under their names: records and snapshots then hold plain references.
+Pickle stores a dataclass of the started script as `__main__.Payment`, but in a worker or a slot `__main__` is another
+module. So the classes of the user's `__main__` travel with the plan, by value, and are put into the other process's
+`__main__` under their names. Records and snapshots then contain plain references.
 
-If `import pyflink` means headwater in the driver it does so in the other process too: the user's modules may say it.
+If `import pyflink` means headwater in the driver, it does so in the other process too: the user's modules may use it.
 """
 
 from __future__ import annotations
@@ -21,14 +21,17 @@ from headwater.graph.plan import JobPlan
 
 
 def capture_main() -> bytes:
-    """The classes that the running script defines, by value, and how it imports. What cannot be pickled is left out."""
+    """Return the classes that the running script defines, by value, and whether it maps pyflink to headwater.
+
+    Classes that cannot be pickled are left out.
+    """
     main = sys.modules["__main__"]
     captured: dict[str, Any] = {}
     for name, value in list(vars(main).items()):
         if isinstance(value, type) and value.__module__ == "__main__":
             try:
                 cloudpickle.dumps(value)
-            except Exception:  # a class that holds a lock, say: only an error if a record uses it
+            except Exception:  # the class holds a lock, say: that matters only if a record uses the class
                 continue
             captured[name] = value
     return pickle.dumps((pyflink_imports.is_installed(), cloudpickle.dumps(captured)))
@@ -55,7 +58,7 @@ def load_plan(captured: bytes, plan: bytes, where: str) -> JobPlan:
 
 
 def install_main(captured: bytes) -> None:
-    """Put captured classes into this process's `__main__`. Must run before anything else of the job is unpickled."""
+    """Put captured classes into this process's `__main__`. Call it before anything else of the job is unpickled."""
     main = sys.modules["__main__"]
     maps_pyflink, classes = pickle.loads(captured)
     if maps_pyflink:

@@ -1,6 +1,6 @@
-"""What state a program asks for: its operators are opened on empty state, one partition each, without Spark.
+"""Finds out which states a program asks for: opens its operators on empty state, one partition each, without Spark.
 
-The user's `open()` is called, and nothing else of a function.
+Of the user's functions, only `open()` and `close()` are called.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from headwater.state.snapshot.layout import StateLayout
 
 
 def program_facts(plan: JobPlan) -> ProgramFacts:
-    """Open every operator of `plan` that keeps state, and note what it asks for."""
+    """Open every operator of `plan` that keeps state, and return the states that they ask for."""
     specs = [spec for stage in plan.stages for spec in stage.operators if spec.needs_slot]
     operators = {spec.uid: _opened(spec, plan) for spec in specs}
     sinks = [spec.uid for stage in plan.stages for spec in stage.operators if spec.sink is not None]
@@ -46,7 +46,7 @@ def _opened(spec: OperatorSpec, plan: JobPlan) -> ProgramOperator:
     )
     operator = spec.factory()
     problem = ""
-    if spec.sink is None:  # a sink's writer has no state that a descriptor names, and opens files
+    if spec.sink is None:  # do not open a sink's writer: it has no named state, and opens files
         operator.setup(context, _Nowhere())
         try:
             operator.open()
@@ -102,7 +102,7 @@ class _NotingOperatorBackend(OperatorStateBackend):
 
 
 class _Nowhere:
-    """The output of an operator that is not going to run."""
+    """The output of an operator that never runs."""
 
     def emit(self, values: list[Any], timestamps: list[int | None] | None) -> None: ...
 

@@ -1,4 +1,4 @@
-"""When to take a checkpoint, and when one has failed too often. Pure: times are given."""
+"""When to take a checkpoint, and when too many have failed. Pure: the caller passes the times."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ class CheckpointSettings:
     """As Flink's `CheckpointConfig`. All times in milliseconds."""
 
     interval_ms: int = 0
-    """Between two cuts; 0: every epoch ends with one."""
+    """Least time between two cuts. 0: every epoch ends with a checkpoint."""
     min_pause_ms: int = 0
-    """Between the end of one checkpoint and the cut of the next."""
+    """Least time between the end of one checkpoint and the cut of the next."""
     timeout_ms: int = 600_000
     """A checkpoint that takes longer has failed."""
     tolerable_failures: int = 0
-    """So many in a row are only logged."""
+    """This many failed checkpoints in a row are only logged."""
 
 
 class CheckpointSchedule:
@@ -30,7 +30,7 @@ class CheckpointSchedule:
         self._failures = 0
 
     def due(self, now_ms: float) -> bool:
-        """Whether the epoch that begins now is to end with a checkpoint."""
+        """Return True if the epoch that begins now must end with a checkpoint."""
         if self._in_flight:
             return False
         if self._last_cut_ms is None:
@@ -47,7 +47,7 @@ class CheckpointSchedule:
         return self._settings.timeout_ms
 
     def timed_out(self, now_ms: float) -> bool:
-        """Whether the checkpoint in flight has taken too long."""
+        """Return True if the checkpoint in flight has taken too long."""
         return (
             self._in_flight and self._last_cut_ms is not None and now_ms - self._last_cut_ms > self._settings.timeout_ms
         )
@@ -57,16 +57,16 @@ class CheckpointSchedule:
         self._last_end_ms, self._in_flight, self._failures = now_ms, False, 0
 
     def failed(self, now_ms: float) -> bool:
-        """The checkpoint in flight will not be. Returns False if that was one too many in a row."""
+        """The checkpoint in flight failed. Return False if too many have failed in a row."""
         self._last_end_ms, self._in_flight = now_ms, False
         self._failures += 1
         return self._failures <= self._settings.tolerable_failures
 
     @property
     def fails(self) -> bool:
-        """Whether more checkpoints in a row have failed than may, and none has been completed since."""
+        """True if too many checkpoints in a row have failed, and none has completed since."""
         return self._failures > self._settings.tolerable_failures
 
     def abandoned(self) -> None:
-        """The job goes back to an earlier checkpoint: the one in flight, if any, does not count as failed."""
+        """The job goes back to an earlier checkpoint. The one in flight, if any, does not count as failed."""
         self._in_flight = False

@@ -1,4 +1,4 @@
-"""What the coordinator asks of whatever runs its epochs. Spark is behind this; tests may put something else there."""
+"""The contract between the coordinator and the engine that runs its epochs: Spark, or something else in tests."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from headwater.runtime.slot.protocol import Attempt, Base, BeginEpoch, SlotAddre
 from headwater.runtime.stage.source_task import SourceTask
 
 BATCH_RECORDS = 2048
-"""A source's records go through the chained operators in batches of this size; watermarks advance between them."""
+"""A source's records pass the chained operators in batches of this size. Watermarks advance between batches."""
 
 
 @dataclass(frozen=True)
 class EpochHeader:
-    """What every task of one epoch attempt knows."""
+    """What every task of one epoch attempt needs to know."""
 
     attempt: Attempt
     base: Base
@@ -32,14 +32,14 @@ class EpochHeader:
     watermarks: dict[tuple[int, int], dict[str, int]] = field(default_factory=dict)
     snapshots: dict[tuple[int, int], list[Any]] = field(default_factory=dict)
     restores: dict[tuple[int, int], Any] = field(default_factory=dict)
-    """{partition: what it begins with}, as long as the last checkpoint is that of a job of another shape."""
+    """{partition: state to begin with}, until the first checkpoint in the job's own shape."""
     dataframe_state: dict[int, tuple[bytes, dict[str, int]]] = field(default_factory=dict)
-    """{DataFrame source: (operator state, watermarks)} where the last epoch left it."""
+    """{DataFrame source: (operator state, watermarks)} after the last epoch."""
     dataframe_bounded: bool = True
     batch_records: int = BATCH_RECORDS
 
     def floors(self, stage: StageSpec, partition: int) -> dict[int, int]:
-        """{operator: the watermark that it has reached before this epoch}"""
+        """Return {operator: its watermark before this epoch}."""
         reached = self.watermarks.get((stage.index, partition), {})
         return {
             operator.id: reached[f"head:{operator.uid}"]
@@ -48,7 +48,7 @@ class EpochHeader:
         }
 
     def begin_for(self, stage: int, partition: int) -> BeginEpoch:
-        """What the slot of a partition is told by the relay that this process is."""
+        """Return the message that the relay of a partition sends to its slot. Called in the relay's process."""
         place = (stage, partition)
         return BeginEpoch(
             attempt=self.attempt,
@@ -66,7 +66,7 @@ class EpochHeader:
 
 
 class EpochAttemptError(HeadwaterError):
-    """An attempt failed. With `error` (the user's, or of the data) no retry helps; otherwise it is tried again."""
+    """An attempt failed. With `error` (from user code or user data) no retry helps; otherwise the driver retries."""
 
     def __init__(self, reason: str, *, error: HeadwaterError | None = None, state_lost: bool = False) -> None:
         super().__init__(reason)
@@ -75,7 +75,7 @@ class EpochAttemptError(HeadwaterError):
 
 
 class EngineLostError(HeadwaterError):
-    """Spark itself is gone: the job ends here, and resumes from its checkpoint when it is started again."""
+    """Spark itself is gone. The job ends, and resumes from its checkpoint at the next start."""
 
 
 class Engine(Protocol):

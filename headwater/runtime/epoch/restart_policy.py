@@ -1,4 +1,4 @@
-"""When a failed epoch is tried again: pure arithmetic on the times of past failures."""
+"""When to retry a failed epoch: pure arithmetic on the times of past failures."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ class RestartPolicy(ABC):
     """Decides whether, and after what delay, the job goes on after a failure."""
 
     forgets_on_success: ClassVar[bool] = False
-    """Whether a completed epoch wipes the failures before it: what counts then are failures in a row."""
+    """A completed epoch clears all failures before it: only failures in a row count."""
 
     @abstractmethod
     def next_delay_ms(self, failures: Sequence[int], now_ms: int) -> int | None:
-        """Milliseconds to wait before the next attempt; None to give up.
+        """Return the milliseconds to wait before the next attempt; None to give up.
 
-        `failures` are the times (ms) of the failures that count, oldest first, the one to decide about last.
+        `failures` are the times (ms) of all failures that count, oldest first. The last one is the one to decide about.
         """
 
 
@@ -35,7 +35,7 @@ class NoRestart(RestartPolicy):
 
 @dataclass(frozen=True)
 class FixedDelay(RestartPolicy):
-    """`attempts` restarts in a row, each after `delay_ms`: a job that makes progress may fail again, months later."""
+    """Allows `attempts` restarts in a row, each after `delay_ms`. A completed epoch resets the count."""
 
     forgets_on_success: ClassVar[bool] = True
 
@@ -48,7 +48,7 @@ class FixedDelay(RestartPolicy):
 
 @dataclass(frozen=True)
 class ExponentialDelay(RestartPolicy):
-    """Delays grow from failure to failure, and begin anew once the job ran `reset_threshold_ms` without one."""
+    """Delays grow with each failure, and start anew after `reset_threshold_ms` without a failure."""
 
     initial_ms: int = 1_000
     max_ms: int = 60_000
@@ -56,7 +56,7 @@ class ExponentialDelay(RestartPolicy):
     reset_threshold_ms: int = 3_600_000
     jitter: float = 0.1
     attempts: int | None = None
-    """Restarts without a reset in between before the job gives up; None: never."""
+    """Give up after this many restarts without a reset in between. None: never."""
 
     def next_delay_ms(self, failures: Sequence[int], now_ms: int) -> int | None:
         streak = 0
@@ -68,8 +68,8 @@ class ExponentialDelay(RestartPolicy):
         if self.attempts is not None and streak > self.attempts:
             return None
         delay = self._delay(streak)
-        # The jitter keeps jobs that failed together from coming back together; drawn from the time, so that one and the
-        # same situation gives one and the same answer.
+        # The jitter keeps jobs that failed together from coming back together. It depends on the arguments only, so
+        # that the same situation always gives the same answer.
         share = zlib.crc32(b"%d/%d" % (len(failures), now_ms)) / 2**31 - 1
         return min(self.max_ms, round(delay * (1 + self.jitter * share)))
 
@@ -84,7 +84,7 @@ class ExponentialDelay(RestartPolicy):
 
 @dataclass(frozen=True)
 class FailureRate(RestartPolicy):
-    """Goes on as long as there are at most `max_failures` within `interval_ms`."""
+    """Restarts while there are at most `max_failures` failures within `interval_ms`."""
 
     max_failures: int = 1
     interval_ms: int = 60_000
@@ -96,7 +96,7 @@ class FailureRate(RestartPolicy):
 
 
 def restart_policy(values: Mapping[str, Any]) -> RestartPolicy:
-    """The policy that `values` describe: parsed values (ms, numbers) by configuration key; absent ones default."""
+    """Return the policy for `values`, {configuration key: parsed value}. Missing keys get defaults."""
     kind = str(values.get("restart-strategy.type", "fixed-delay"))
     if kind in ("none", "off", "disable"):
         return NoRestart()

@@ -1,8 +1,8 @@
-"""How many records the next epoch may take in, so that it lasts about the target duration (back pressure).
+"""How many records the next epoch may read, so that it lasts about the target duration (back pressure).
 
-The model is `duration = overhead + records * cost`. The overhead is where the line through the shortest epoch and
-another one meets zero records; the cost follows the last epochs. A wrong overhead only slows the way to the right size:
-when an epoch lasts as long as it should, the next one gets as many records, whatever the overhead is taken to be.
+The model is `duration = overhead + records * cost`. A line through the shortest epoch and another one gives the
+overhead, at zero records; the cost follows the last epochs. A wrong overhead only delays the right size: after an epoch
+of the target duration, the next one gets the same number of records, whatever the estimated overhead is.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from headwater.common.errors import ConfigurationError
 
 _FIRST_RECORDS: Final = 1_000
 _GROWTH: Final = 32
-"""A budget is at most so many times what the last epochs were seen to take."""
+"""A budget is at most this many times the size of the last epochs."""
 _OUTLIER: Final = 2.0
-"""A record that cost so many times more than before is not believed until the next epoch says so too."""
+"""If records cost this many times more than before, ignore the epoch once: the next one must confirm it."""
 
 
 class EpochSizer:
@@ -39,10 +39,10 @@ class EpochSizer:
         self._ceiling = float(_FIRST_RECORDS)
 
     def observe(self, records: int, duration_ms: float) -> None:
-        """Take note of a complete epoch. Failed attempts are not to be reported: they tell nothing about speed."""
+        """Learn from a complete epoch. Do not report failed attempts: they say nothing about speed."""
         self._epochs += 1
         if self._epochs == 1 and duration_ms > self._target_ms:
-            return  # it pays for starting workers and slots; a slow first epoch says nothing about the next one
+            return  # the first epoch also starts workers and slots, so a slow one says nothing about the next
         self._last_records = records
         self._raise_ceiling(records)
         if self._doubts(records, duration_ms):
@@ -52,10 +52,10 @@ class EpochSizer:
             self._learn_cost(self._cost_of(records, duration_ms))
 
     def next_budget(self) -> int:
-        """Records for the next epoch, over all splits."""
+        """Return the number of records for the next epoch, over all splits."""
         wanted = self._ceiling
         if self._cost_ms:
-            # Where the overhead eats up the target, records still must flow: they get a quarter of the overhead's time.
+            # If the overhead alone takes the target duration, records get a quarter of the overhead's time.
             room_ms = max(self._target_ms - self.overhead_ms, 0.25 * self.overhead_ms)
             wanted = min(wanted, room_ms / self._cost_ms)
             if self._overhead_ms is None:
@@ -64,7 +64,7 @@ class EpochSizer:
 
     @property
     def overhead_ms(self) -> float:
-        """The part of an epoch's duration that does not depend on its size; 0 as long as it is not known."""
+        """The part of an epoch's duration that does not depend on its size; 0 while it is unknown."""
         return self._overhead_ms or 0.0
 
     def _learn_overhead(self, records: int, duration_ms: float) -> None:
@@ -77,11 +77,11 @@ class EpochSizer:
             self._shortest = (records, duration_ms)
 
     def _raise_ceiling(self, records: int) -> None:
-        # It sinks slowly, so that a pause of the input does not make the next burst start from nothing.
+        # It falls slowly, so that after a pause of the input the next burst need not start small.
         self._ceiling = max(float(_FIRST_RECORDS), _GROWTH * float(records), 0.8 * self._ceiling)
 
     def _doubts(self, records: int, duration_ms: float) -> bool:
-        """True if this epoch is out of line with those before, for the first time: one is chance, two are a change."""
+        """Return True for the first epoch that costs far more than those before. A second one in a row is believed."""
         known = self._cost_ms
         out_of_line = bool(known and records > 0 and self._cost_of(records, duration_ms) > known * _OUTLIER)
         self._doubtful = out_of_line and not self._doubtful

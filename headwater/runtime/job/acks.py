@@ -46,23 +46,23 @@ class SplitAck:
     operator_state: bytes
     watermarks: dict[str, int] = field(default_factory=dict)
     counters: dict[str, int] = field(default_factory=dict)
-    """What the reader counted beside records: bad ones that it skipped, say."""
+    """Further counts of the reader, such as bad records that it skipped."""
 
 
 @dataclass
 class SourceAck:
-    """One task of stage 0 is done: what its chained operators and sinks produced."""
+    """One task of stage 0 is done. `outcome` is the result of its chained operators and sinks."""
 
     index: int
     outcome: EpochOutcome
     worker_pid: int
     waiting: bool = False
-    """No split of the task had as many records as it was asked for."""
+    """The task read fewer records than it was asked for."""
 
 
 @dataclass
 class EpochFailure:
-    """The attempt cannot complete. With `error` no retry helps; otherwise the driver tries again."""
+    """The attempt cannot complete. With `error` no retry helps; otherwise the driver retries."""
 
     reason: str
     error: HeadwaterError | None = None

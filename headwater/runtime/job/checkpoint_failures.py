@@ -1,4 +1,4 @@
-"""What is said of a checkpoint that failed: which partition, how long, which setting, what to do."""
+"""Texts about a failed checkpoint: which partition, how long, which setting, what to do."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ StageOperators = Mapping[int, Sequence[str]]
 
 
 class UnfinishedCut(Protocol):
-    """A checkpoint for which some partitions have not written their parts."""
+    """A checkpoint that still lacks the parts of some partitions."""
 
     @property
     def waiting_for(self) -> set[Place]: ...
@@ -26,19 +26,19 @@ class UnfinishedCut(Protocol):
 
 
 def described(place: Place, operators: StageOperators) -> str:
-    """A partition as people know it."""
+    """Return a partition as text, with the names of its operators."""
     stage, partition = place
     names = ", ".join(operators.get(stage, ()))
     return f"stage {stage} partition {partition}" + (f" ({names})" if names else "")
 
 
 def part_failed(place: Place, error: str, operators: StageOperators) -> str:
-    """A partition could not write its part."""
+    """Return the text if a partition could not write its part."""
     return f"{described(place, operators)}: {error}"
 
 
 def not_in_time(cut: UnfinishedCut, waited_ms: float, timeout_ms: float, operators: StageOperators) -> str:
-    """Some partitions have not written their parts, and it is too late."""
+    """Return the text if some partitions have not written their parts in time."""
     late = sorted(cut.waiting_for)
     key = CHECKPOINTING_TIMEOUT.key
     verb = "has" if len(late) == 1 else "have"

@@ -1,4 +1,4 @@
-"""What is known about one checkpoint after it ended."""
+"""Statistics of one checkpoint, after it completed or failed."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ class PartStats:
     stage: int
     partition: int
     full_bytes: int
-    """What a restore of it reads; 0 if the checkpoint failed."""
+    """Bytes that a restore of the partition reads; 0 if the checkpoint failed."""
     delta_bytes: int
-    """What it wrote for this checkpoint."""
+    """Bytes that the partition wrote for this checkpoint."""
     sync_ms: float
     """How long processing stood still."""
     async_ms: float
-    """How long writing took beside processing."""
+    """How long the background write took."""
     arrived_ms: float
-    """From the beginning of the epoch to the acknowledgement."""
+    """Time from the start of the epoch to the acknowledgement."""
 
 
 @dataclass(frozen=True)
@@ -35,34 +35,34 @@ class CheckpointStats:
     triggered_ms: int
     """Wall clock, in milliseconds since 1970."""
     duration_ms: float
-    """From the cut to the end: manifest durable and sinks committed."""
+    """Time from the cut to the end: manifest durable and sinks committed."""
     full_bytes: int
-    """All files that a restore of this checkpoint reads."""
+    """Size of all files that a restore of this checkpoint reads."""
     parts: tuple[PartStats, ...] = ()
 
     @property
     def delta_bytes(self) -> int:
-        """What this checkpoint wrote."""
+        """Bytes that this checkpoint wrote."""
         return sum(part.delta_bytes for part in self.parts)
 
     @property
     def sync_ms(self) -> float:
-        """The longest that a partition stood still."""
+        """The longest time that a partition stood still."""
         return max((part.sync_ms for part in self.parts), default=0.0)
 
     @property
     def async_ms(self) -> float:
-        """The longest that a partition took to write."""
+        """The longest time that a partition took to write."""
         return max((part.async_ms for part in self.parts), default=0.0)
 
     @property
     def waiting_for_slowest_ms(self) -> float:
-        """Between the first partition's acknowledgement and the last one's."""
+        """Time between the first partition's acknowledgement and the last one's."""
         arrivals = [part.arrived_ms for part in self.parts]
         return max(arrivals) - min(arrivals) if arrivals else 0.0
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain values, for people and tools."""
+        """Return plain values, for people and tools."""
         return {
             **asdict(self),
             "delta_bytes": self.delta_bytes,

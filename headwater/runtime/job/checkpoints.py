@@ -1,7 +1,7 @@
-"""From the cut of a checkpoint to its commit: parts come in, the manifest is written, then sinks commit.
+"""From the cut of a checkpoint to its commit: parts arrive, the manifest is written, then sinks commit.
 
-Law 3 lives in `_complete`: nothing is visible before its manifest is durable. That may take as long as it takes: epochs
-go on meanwhile. At most one checkpoint is in flight; if it fails, the next one contains its changes and its output.
+`_complete` keeps law 3: nothing is visible before its manifest is durable. That may take long; epochs go on meanwhile.
+At most one checkpoint is in flight. If it fails, the next one contains its changes and its output.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ from headwater.runtime.slot.protocol import SnapshotPart
 log = logging.getLogger(__name__)
 
 GRACE_SECONDS = 0.1
-"""How long an epoch waits for its own checkpoint before the next one starts beside it."""
+"""How long an epoch waits for its own checkpoint before the next epoch starts."""
 
 HISTORY = 100
-"""Of so many checkpoints the statistics are kept."""
+"""Number of checkpoints whose statistics are kept."""
 
 
 class ManifestNotWrittenError(CheckpointError):
-    """The checkpoint in flight has failed. The job's state and output are where they were."""
+    """The manifest could not be written, so the checkpoint in flight failed. State and output are unchanged."""
 
 
 @dataclass
@@ -53,10 +53,10 @@ class Cut:
 
     token: str
     draft: Manifest
-    """Its manifest, as far as it is known at the cut: all but the snapshots."""
+    """Its manifest without the snapshots, which are not known at the cut."""
     waiting_for: set[Place]
     victims: Mapping[str, int]
-    """For injected faults."""
+    """{role: pid} that injected faults may kill."""
     triggered_ms: int
     started: float
     parts: dict[Place, SnapshotPart] = field(default_factory=dict)
@@ -65,11 +65,11 @@ class Cut:
     chains: dict[Place, list[SnapshotRef]] = field(default_factory=dict)
     future: Future[None] | None = None
     savepoints: list[SavepointRequest] = field(default_factory=list)
-    """To be copied from it."""
+    """Copy the checkpoint for these requests."""
 
 
 class Checkpoints:
-    """Owned by the coordinator and used by its thread. Only `_complete` runs in another one."""
+    """The checkpoints of a job. The coordinator's thread uses it; only `_complete` runs in another thread."""
 
     def __init__(
         self,
@@ -90,20 +90,20 @@ class Checkpoints:
         self._copies = SavepointCopies(background)
         self.clock_ms: Callable[[], float] = _now_ms
         self.chains: dict[Place, list[SnapshotRef]] = {}
-        """The snapshots of the last durable checkpoint."""
+        """The snapshot chains of the last durable checkpoint."""
         self._fulls: dict[Place, SnapshotRef] = {}
         self.writing: set[str] = set()
-        """Names of files that are being written and are not garbage."""
+        """Names of files that slots are writing. They are not garbage."""
         self.durable: Manifest | None = None
         """The last checkpoint of this run, or the one it started from."""
         self.durable_token = "start"
-        """Names the state that can be loaded."""
+        """Token of the state that can be loaded."""
         self.committed_token = "start"
         """Names the state up to which output is visible; without a store nothing can be loaded."""
         self._tidied = False
         self.in_flight: Cut | None = None
         self.savepoints: list[SavepointRequest] = []
-        """Waiting for the next cut."""
+        """Requests that wait for the next cut."""
         self.history: deque[CheckpointStats] = deque(maxlen=HISTORY)
         self.on_state_loaded: list[Callable[[], object]] = []
         """Called once, beside the epochs, when all partitions of this run have loaded their state."""
@@ -111,7 +111,7 @@ class Checkpoints:
         """Called in the coordinator's thread after each completed checkpoint."""
 
     def start_from(self, manifest: Manifest | None, token: str, chains: Mapping[Place, list[SnapshotRef]]) -> None:
-        """The job stands at a checkpoint that is complete, or at its very beginning."""
+        """The job starts from a complete checkpoint, or from the very beginning (None)."""
         self.durable, self.durable_token, self.committed_token = manifest, token, token
         self.chains = {place: list(chain) for place, chain in chains.items()}
         self._fulls = {}
@@ -121,7 +121,7 @@ class Checkpoints:
     # --- the coordinator's thread
 
     def cut(self, cut: Cut) -> None:
-        """A checkpoint ends with the epoch that was just accepted."""
+        """Begin a checkpoint, which ends with the epoch that was just accepted."""
         assert self.in_flight is None
         self.in_flight = cut
         cut.savepoints, self.savepoints = self.savepoints, []
@@ -135,7 +135,7 @@ class Checkpoints:
                 self._queue().submit(tidy)
 
     def add_part(self, place: Place, part: SnapshotPart, elapsed_ms: float) -> None:
-        """A partition says what became of its part, `elapsed_ms` after its epoch began."""
+        """Add a partition's part, which arrived `elapsed_ms` after its epoch began. Ignores parts of other cuts."""
         cut = self.in_flight
         if cut is not None and part.token == cut.token and place in cut.waiting_for:
             cut.waiting_for.discard(place)
@@ -177,7 +177,7 @@ class Checkpoints:
         self._fulls[place] = full
 
     def advance(self, *, wait: bool) -> dict[str, list[bytes]] | None:
-        """Take the checkpoint in flight as far as it goes. If it failed, returns the output that it did not commit.
+        """Advance the checkpoint in flight as far as possible. If it failed, return its uncommitted output.
 
         With `wait` it waits for it, but no longer than a checkpoint may take. If a manifest is then still on its way,
         so is the checkpoint: what hangs may yet become durable.
@@ -221,7 +221,10 @@ class Checkpoints:
         return None
 
     def settle(self) -> None:
-        """Before the job goes back: nothing may become durable later. What a cut did not commit is made again."""
+        """Finish or drop the checkpoint in flight. Called before the job goes back: it must not become durable later.
+
+        The replayed epochs produce the output of a dropped checkpoint again.
+        """
         cut = self.in_flight
         if cut is None:
             return
@@ -235,7 +238,7 @@ class Checkpoints:
                 self.advance(wait=True)
 
     def close(self) -> None:
-        """Let what is under way end, and tell those who wait for what will not come."""
+        """Wait for running work to end, and fail the requests that will get no savepoint."""
         if self._executor is not None:
             self._executor.shutdown(wait=True)
         self._copies.close(self.schedule.timeout_ms)
@@ -298,12 +301,12 @@ class Checkpoints:
         return self._executor
 
     def _complete(self, manifest: Manifest, victims: Mapping[str, int], protected: set[str]) -> None:
-        """Write the manifest, then let the output be seen."""
+        """Write the manifest, then commit the sinks."""
         if self._store is not None:
             try:
                 self._store.write(manifest)
             except FencedError:
-                raise  # another driver has the job: nothing of this one counts any more
+                raise  # another driver has taken over: nothing of this one counts any more
             except CheckpointError as error:
                 raise ManifestNotWrittenError(str(error)) from error
         fault.reached("manifest-written", manifest.epoch, dict(victims))
@@ -331,7 +334,7 @@ def _with_snapshots(draft: Manifest, chains: Mapping[Place, list[SnapshotRef]]) 
 
 
 def _is_past(chain: list[SnapshotRef] | None, full: SnapshotRef) -> bool:
-    """Whether `chain` begins with `full`, or with what a slot wrote in place of it and of all before."""
+    """Return True if `chain` begins with `full`, or with a later snapshot that replaces it."""
     return chain is not None and len(chain) > 0 and chain[0].kind != "delta" and chain[0].epoch >= full.epoch
 
 

@@ -29,7 +29,7 @@ class SinkCommitters:
         self._failures_ms: list[int] = []
         self._committers: dict[str, tuple[str, Committer]] = {}
         self.eager: set[str] = set()
-        """Uids of the sinks that need not wait for a checkpoint."""
+        """Uids of the sinks whose output need not wait for a checkpoint."""
         for stage in plan.stages:
             for operator in stage.operators:
                 if operator.sink is not None:
@@ -72,10 +72,10 @@ class SinkCommitters:
         return self._policy.next_delay_ms(self._failures_ms, now_ms)
 
     def clean_up(self, job_id: str, check: Callable[[], None]) -> None:
-        """Let sinks delete what dead attempts left. Nothing of the job may be in flight.
+        """Let sinks delete what dead attempts left. No attempt of the job may be running.
 
-        `check` raises if another driver has the job. It comes after what is found and before what is deleted: a driver
-        that wakes up late would otherwise delete what the next one has prepared.
+        `check` raises if another driver has taken over. It is called after the search and before the deletion:
+        otherwise a driver that wakes up late would delete what the next driver has prepared.
         """
         found = [(committer, committer.find_leftovers(job_id)) for _, committer in self._committers.values()]
         if any(leftovers for _, leftovers in found):

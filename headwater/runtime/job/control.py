@@ -1,8 +1,8 @@
-"""How a running job is operated from another terminal: a Unix socket at its driver.
+"""A Unix socket at the driver, to operate a running job from another terminal.
 
-One line of JSON is the request, one line the answer: `{"ok": ...}` or `{"error": "text"}`. Who asked for the end of the
-job gets a second line when it has come: `{"ended": "FINISHED", "problem": ""}`. Nothing is ever unpickled, and the
-socket is in a directory that only the job's user can enter.
+A request is one line of JSON, and so is the answer: `{"ok": ...}` or `{"error": "text"}`. After a request to end the
+job, the client gets a second line when the job has ended: `{"ended": "FINISHED", "problem": ""}`. Nothing is ever
+unpickled, and the socket is in a directory that only the job's user can enter.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ Answer = dict[str, Any]
 
 MAX_REQUEST_BYTES = 64 * 1024
 REQUEST_SECONDS = 10
-"""How long somebody who connected may take to say what he wants."""
+"""Time limit for a client's request."""
 LAST_ANSWERS_SECONDS = 5
 _POLL_SECONDS = 0.05
 
 
 class OperableJob(Protocol):
-    """What the socket gives access to: the handle on a job that runs in this process."""
+    """The job that the socket operates: its handle in this process."""
 
     def get_job_status(self) -> CompletableFuture[JobStatus]: ...
     def progress(self) -> dict[str, Any]: ...
@@ -53,7 +53,7 @@ class OperableJob(Protocol):
 def open_control(
     state_directory: str, job: OperableJob, job_id: str, name: str, checkpoint_dir: str, parallelism: Callable[[], int]
 ) -> ControlServer | None:
-    """Make the job operable from other terminals. None, and a warning, if that cannot be: the job runs all the same."""
+    """Make the job operable from other terminals. If that fails, warn and return None: the job runs all the same."""
     card = JobCard(job_id, name, os.getpid(), socket.gethostname(), int(time.time() * 1000), checkpoint_dir)
     server = ControlServer(RunDirectory(state_directory), card, job, parallelism)
     try:
@@ -65,7 +65,7 @@ def open_control(
 
 
 class ControlServer:
-    """Answers from `start` to `close`. Requests run in threads of their own, so that one can wait for a savepoint."""
+    """Answers from `start` to `close`. Each request has its own thread, so that it can wait for a savepoint."""
 
     def __init__(
         self, directory: RunDirectory, card: JobCard, job: OperableJob, parallelism: Callable[[], int]
@@ -77,19 +77,19 @@ class ControlServer:
         self._listener: socket.socket
         self._lock = threading.Lock()
         self._answering: set[threading.Thread] = set()
-        self._watching: list[socket.socket] = []  # of those who wait for the job's end
+        self._watching: list[socket.socket] = []  # connections that wait for the job's end
         self._ended = threading.Event()
         self._last_words: Answer = {}
 
     def start(self) -> None:
         self._directory.create()
-        self._directory.cards()  # removes those of dead processes
+        self._directory.cards()  # removes the cards of dead processes
         self._listener = self._directory.listen(self._card)
         threading.Thread(target=self._accept, name="control", daemon=True).start()
         self._directory.publish(self._card)
 
     def close(self, status: JobStatus, problem: str = "") -> None:
-        """The job has ended: give the last answers. Called before the program that started it knows of the end."""
+        """Send the last answers. Called when the job has ended, before the program that started it knows."""
         self._directory.withdraw(self._card)
         with contextlib.suppress(OSError):
             self._listener.shutdown(socket.SHUT_RDWR)
@@ -131,13 +131,13 @@ class ControlServer:
                 with self._lock:
                     self._answering.discard(threading.current_thread())
         except OSError:
-            pass  # whoever asked is gone
+            pass  # the client is gone
         finally:
             if not stays_open:
                 connection.close()
 
     def _watch(self, connection: socket.socket) -> bool:
-        """Keep the connection for the last words. False if they have been said."""
+        """Keep the connection open until the job ends. Return False if the job has already ended."""
         with self._lock:
             if not self._ended.is_set():
                 self._watching.append(connection)
@@ -148,7 +148,7 @@ class ControlServer:
     # --- requests
 
     def _answer(self, line: bytes) -> tuple[Answer, bool]:
-        """What to say, and whether the job's end is to be told as well."""
+        """Return the answer, and True if the client also waits for the job's end."""
         try:
             request = json.loads(line)
             verb = request.get("verb") if isinstance(request, dict) else None
@@ -187,7 +187,7 @@ class ControlServer:
         self._job.cancel()
 
     def _result(self, future: CompletableFuture[T]) -> T:
-        """Wait for it, but not longer than the job lasts."""
+        """Wait for the result, but not longer than the job lasts."""
         while not future.done():
             if self._ended.wait(_POLL_SECONDS) and not future.done():
                 raise HeadwaterError(f"the job ended before that was done ({self._last_words['ended']})")
@@ -212,7 +212,7 @@ def _text_or_none(request: Request, key: str) -> str | None:
 
 
 def _receive(connection: socket.socket) -> bytes:
-    """One line. Raises OSError if it does not come, or does not end."""
+    """Return one line. Raises OSError if no line comes in time, or if it is too long."""
     connection.settimeout(REQUEST_SECONDS)
     received = bytearray()
     while not received.endswith(b"\n"):
@@ -224,5 +224,5 @@ def _receive(connection: socket.socket) -> bytes:
 
 
 def _send(connection: socket.socket, answer: Answer) -> None:
-    with contextlib.suppress(OSError):  # whoever asked is gone; the job does not care
+    with contextlib.suppress(OSError):  # the client is gone
         connection.sendall(json.dumps(answer, default=str).encode() + b"\n")

@@ -1,4 +1,4 @@
-"""The other end of a job's control socket: asks, and waits for the answer."""
+"""The client of a job's control socket: sends a request and waits for the answer."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ class JobEnd(NamedTuple):
     """How a job ended."""
 
     status: str
-    """FINISHED, CANCELED, FAILED; UNKNOWN if its process ended without a word."""
+    """FINISHED, CANCELED, FAILED; UNKNOWN if its process died without an answer."""
     problem: str
 
 
 class Conversation:
-    """One request to a running job. A context manager; whoever leaves early does not stop what was asked for."""
+    """One request to a running job. A context manager: leaving it early does not cancel the request."""
 
     def __init__(self, directory: RunDirectory, card: JobCard, verb: str, /, **arguments: Any) -> None:
         self._card = card
@@ -36,7 +36,7 @@ class Conversation:
                 "just ended, or its process hangs"
             ) from None
         self._lines = self._connection.makefile("rb")
-        with contextlib.suppress(OSError):  # the job has just ended; reading tells
+        with contextlib.suppress(OSError):  # the job has just ended: `answer` will say so
             self._connection.sendall(json.dumps({"verb": verb, **arguments}).encode() + b"\n")
 
     def __enter__(self) -> Conversation:
@@ -49,7 +49,7 @@ class Conversation:
         self._connection.close()
 
     def answer(self) -> Any:
-        """Wait for the answer, as long as it takes. Raises what the job says is wrong."""
+        """Wait for the answer, as long as it takes. Raises HeadwaterError if the job answers with an error, or ends."""
         answer = self._next()
         if answer is None:
             raise HeadwaterError(f"job '{self._card.name}' ended before it answered")
@@ -58,7 +58,7 @@ class Conversation:
         return answer["ok"]
 
     def end(self) -> JobEnd:
-        """Wait for the end of the job. After the answer to a request for it."""
+        """Wait for the end of the job. Call it after `answer`, for requests that end the job."""
         last = self._next()
         return JobEnd("UNKNOWN", "") if last is None else JobEnd(last["ended"], last["problem"])
 
@@ -71,6 +71,6 @@ class Conversation:
 
 
 def ask(directory: RunDirectory, card: JobCard, verb: str, /, **arguments: Any) -> Any:
-    """The job's answer to one request."""
+    """Send one request and return the job's answer."""
     with Conversation(directory, card, verb, **arguments) as conversation:
         return conversation.answer()

@@ -1,8 +1,8 @@
-"""The coordinator: runs epochs one after another and decides when one counts.
+"""The coordinator: runs epochs one after another and decides when an epoch counts.
 
-One epoch: plan what to read → attempt (again, within the restart policy) → accept → next. Where a checkpoint is due,
-its epoch is a cut: `checkpoints` then takes it from there to its manifest and to the commit of the sinks. If a
-partition lost state that no checkpoint has, the job goes back to the last one that is complete.
+One epoch: plan what to read → attempt (again, within the restart policy) → accept → next. If a checkpoint is due, the
+epoch is a cut: `checkpoints` then writes the manifest and commits the sinks. If a partition lost state that no
+checkpoint has, the job goes back to the last complete checkpoint.
 """
 
 from __future__ import annotations
@@ -43,15 +43,15 @@ log = logging.getLogger(__name__)
 
 
 class JobCancelledError(HeadwaterError):
-    """The job was asked to stop. Its checkpoint stays."""
+    """The job was cancelled."""
 
 
 class StoppedWithSavepoint(Exception):
-    """The job was asked to end with a savepoint, and has."""
+    """The job has ended with a savepoint, as requested."""
 
 
 class RescaleAsked(Exception):
-    """All is in a checkpoint: go on from it with another parallelism."""
+    """A rescale was requested. The last checkpoint contains everything: resume from it with another parallelism."""
 
     def __init__(self, request: RescaleRequest, started: float) -> None:
         super().__init__(f"parallelism {request.parallelism}")
@@ -59,7 +59,7 @@ class RescaleAsked(Exception):
         self._started = started
 
     def goes_on(self) -> None:
-        """The job runs again."""
+        """Complete the request: the job runs again."""
         self.request.done.set_result(time.monotonic() - self._started)
 
 
@@ -68,11 +68,11 @@ class GivenUpError(HeadwaterError):
 
 
 class WentBackError(HeadwaterError):
-    """The job stands at an earlier epoch now, and goes on from there."""
+    """The job went back to an earlier epoch. Run it from there."""
 
 
 class Coordinator:
-    """Owns the truth about a running job. Used by one thread; `cancel` and `progress` may be used by any."""
+    """Owns the truth about a running job. One thread runs it; any thread may use `cancel`, `ask` and `progress`."""
 
     def __init__(
         self,
@@ -100,14 +100,14 @@ class Coordinator:
         self._committers = SinkCommitters(plan, restart_policy, self._pause_before_commit)
         self._book: dict[Place, SlotAddress] = {}
         self._watermarks: dict[Place, dict[str, int]] = {}
-        self._restores: dict[Place, PartitionRestore] = {}  # until the first checkpoint in the job's own shape
+        self._restores: dict[Place, PartitionRestore] = {}  # empty after the first checkpoint in the job's own shape
         self._uncommitted: dict[str, list[bytes]] = {}  # output of the epochs since the last cut
         self._token = "start"
         self._cut_requested = False
         self._requests: deque[Request] = deque()
         self._closed = False
         self.on_first_epoch: Callable[[], None] | None = None
-        """Called once, when the first epoch of this coordinator was accepted."""
+        """Called once, after this coordinator's first epoch."""
         settings = settings or CheckpointSettings()
         self._eager = self._committers.eager if settings.interval_ms > 0 else set()
         self.checkpoints = Checkpoints(
@@ -125,13 +125,13 @@ class Coordinator:
         self.dataframes = [DataFrameProgress(spec) for spec in plan.sources if hasattr(spec.source, "dataframe")]
         self.progress = progress or JobProgress()
         self.epoch = -1
-        """The last completed epoch."""
+        """The last accepted epoch."""
         self.now_ms = 0
         self.clock = ProcessingClock()
         self.next_timer_ms: int | None = None
         self.finished = False
         self.spark: dict[str, Any] = {}
-        """What the last manifest says about Structured Streaming: the micro-batch it belongs to."""
+        """The micro-batch of the last epoch with streaming DataFrames, for the next manifest."""
         self.first_epoch_started: float | None = None
         self.last_commit: float | None = None
         self._cancelled = threading.Event()
@@ -145,10 +145,10 @@ class Coordinator:
         recommit: Mapping[str, list[bytes]] | None = None,
         restores: Mapping[Place, PartitionRestore] | None = None,
     ) -> None:
-        """Take up where `manifest` ends, and commit its output again if the crash may have come before that.
+        """Resume from `manifest`, and commit its output again unless it is known to be committed.
 
-        `recommit` is that output, if not all that the manifest names; `restores` says what partitions begin with where
-        the manifest was made by a job of another shape.
+        `recommit` is that output (None: all that the manifest names). `restores` is the state that partitions begin
+        with if a job of another shape made the manifest.
         """
         self._incarnation = incarnation
         self._restores = dict(restores or {})
@@ -161,7 +161,7 @@ class Coordinator:
             self._store.note_committed(manifest.epoch)
 
     def _stand_at(self, manifest: Manifest) -> None:
-        """Everything but the slots is as it was when `manifest` was cut."""
+        """Set everything except the slots to the state of `manifest`."""
         self.epoch, self.now_ms = manifest.epoch, max(self.now_ms, manifest.now_ms)
         self.clock.not_before(self.now_ms)
         self._uncommitted = {}
@@ -206,9 +206,9 @@ class Coordinator:
         spark: dict[str, Any] | None = None,
         wait: bool = False,
     ) -> int:
-        """Run the next epoch until it is accepted. Returns how many records it read.
+        """Run the next epoch until it is accepted. Return how many records it read.
 
-        With `wait` (and at the end of the job) it is a checkpoint of its own, and complete on return.
+        With `wait` (and at the end of the job), a checkpoint of the epoch is complete on return.
         """
         wait = wait or final
         started = time.monotonic()
@@ -222,7 +222,7 @@ class Coordinator:
         records = self._accept(attempt, messages, now_ms, dataframes, final=final, spark=spark or {}, cut=cut)
         self._advance_checkpoint(wait=wait)
         if wait and self.checkpoints.committed_token != self._token:
-            # The checkpoint failed, but the caller must not go on without one.
+            # The epoch's checkpoint failed, but the caller must not go on without one.
             self._checkpoint_now(final=final)
         duration_ms = (time.monotonic() - started) * 1000
         if self._policy.forgets_on_success and not self.checkpoints.schedule.fails:
@@ -238,7 +238,7 @@ class Coordinator:
         return records
 
     def _cuts(self, *, final: bool, wait: bool) -> bool:
-        """Whether the next epoch ends with a checkpoint."""
+        """Return True if the next epoch ends with a checkpoint."""
         if self.checkpoints.in_flight is not None:
             return False
         if self.plan.batch_mode:
@@ -264,26 +264,26 @@ class Coordinator:
     def _empty_epoch(self, *, final: bool, cut: bool) -> None:
         now_ms = self.stamp()
         for source in self.split_sources:
-            source.discover(now_ms)  # a checkpoint of a bounded source says that its splits are known
+            source.discover(now_ms)  # the checkpoint of a bounded source must contain its splits
         attempt, messages = self._attempt_until_done(
             self.epoch + 1, self._markers(final=final), {}, now_ms, final=final, cut=cut, wait=True
         )
         self._accept(attempt, messages, now_ms, {}, final=final, spark=self.spark, cut=cut)
 
     def _markers(self, *, final: bool) -> list[SourceTask]:
-        """Tasks that read nothing and leave event time where it is."""
+        """Return tasks that read nothing and leave event time unchanged."""
         return [source.marker(index, final=final) for index, source in enumerate(self._sources())]
 
     # --- requests
 
     def ask(self, request: Request) -> None:
-        """Have something done between two epochs. May be called from any thread."""
+        """Queue a request, to be served between two epochs. Any thread may call this."""
         self._requests.append(request)
         if self._closed:
             self._refuse_requests()
 
     def take_requests(self) -> list[Request]:
-        """What was asked for and is not done yet, for the coordinator that comes after this one."""
+        """Remove and return the requests that are not served yet, for the next coordinator."""
         return [self._requests.popleft() for _ in range(len(self._requests))]
 
     @property
@@ -311,7 +311,7 @@ class Coordinator:
                 if isinstance(request, RescaleRequest):
                     self._checkpoint_now(final=False, request=request)
                     raise RescaleAsked(request, started)
-                if request not in self.checkpoints.savepoints:  # it is there if the job went back while it was served
+                if request not in self.checkpoints.savepoints:  # it is there already if the job went back meanwhile
                     self.checkpoints.savepoints.append(request)
                 # What was drained cannot go on: then there is no other way than to wait for its checkpoint.
                 self._checkpoint_now(final=request.drain, request=None if request.drain else request)
@@ -333,7 +333,7 @@ class Coordinator:
             raise StoppedWithSavepoint
 
     def _can_be_written(self, request: SavepointRequest) -> bool:
-        """Before a job is stopped, or even drained, for nothing. If not, whoever asked is told."""
+        """Check the savepoint's target before the job is stopped or drained. If it is bad, fail the request."""
         try:
             check_target(request.target)
         except CheckpointError as error:
@@ -342,7 +342,7 @@ class Coordinator:
         return True
 
     def _is_present(self, request: RescaleRequest) -> bool:
-        """Whether the job has that parallelism already: asked here, because another request may have come before."""
+        """Return True if the job already has that parallelism, perhaps because of an earlier request."""
         return request.plan is not None and parallelisms(request.plan) == parallelisms(self.plan)
 
     def _checkpoint_now(self, *, final: bool, request: Request | None = None) -> None:
@@ -420,7 +420,7 @@ class Coordinator:
         )
 
     def _after_failure(self, epoch: int, failure: EpochAttemptError) -> None:
-        """Wait as the restart policy says, or give up."""
+        """Wait as the restart policy says, or raise. Raises `WentBackError` if state was lost and the job went back."""
         if failure.error is not None:
             raise failure.error
         if failure.state_lost and self._store is None and not self.plan.batch_mode:
@@ -445,11 +445,11 @@ class Coordinator:
             raise WentBackError(str(failure)) from None
 
     def _go_back(self) -> None:
-        """To the last complete checkpoint; without one, to the beginning. What came after it was never visible."""
+        """Go back to the last complete checkpoint, or to the beginning. Later output was never visible."""
         before = self.checkpoints.committed_token
         self.checkpoints.settle()
         self._forget_restores(before)
-        self._incarnation += 1  # slots serve only newer attempts, and epochs are numbered again
+        self._incarnation += 1  # epoch numbers are reused, and slots serve only newer attempts
         self.progress.rewinds += 1
         manifest = self.checkpoints.durable
         if manifest is not None:
@@ -476,7 +476,10 @@ class Coordinator:
         spark: dict[str, Any],
         cut: bool,
     ) -> int:
-        """The barrier: all acknowledgements are there, so the epoch counts. Its checkpoint makes its output visible."""
+        """The barrier: all acknowledgements have come, so the epoch counts. Its output waits for a checkpoint.
+
+        Return the number of records. Raises `JobFailedError` if an acknowledgement is missing.
+        """
         acks = [message for message in messages if isinstance(message, StageAck)]
         self._check_complete(attempt, acks)
         eager = self._collect_committables(messages)
@@ -519,7 +522,7 @@ class Coordinator:
         )
 
     def _advance_checkpoint(self, *, wait: bool) -> None:
-        """See what became of the checkpoint in flight. Its output goes to the next one if it failed."""
+        """Advance the checkpoint in flight. If it failed, its output goes to the next one."""
         before = self.checkpoints.committed_token
         try:
             left = self.checkpoints.advance(wait=wait)
@@ -532,12 +535,12 @@ class Coordinator:
         self._forget_restores(before)
 
     def _forget_restores(self, before: str) -> None:
-        """Once there is a checkpoint in the job's own shape, partitions load that."""
+        """Forget the restores if a new checkpoint, in the job's own shape, is complete: partitions load that one."""
         if self.checkpoints.committed_token != before:
             self._restores = {}
 
     def _hold(self, older: Mapping[str, list[bytes]]) -> None:
-        """Output of a checkpoint that failed is committed with the next one, in its place."""
+        """Put the output of a failed checkpoint before the output that waits for the next one."""
         for uid, items in older.items():
             self._uncommitted[uid] = [*items, *self._uncommitted.get(uid, [])]
 
@@ -551,7 +554,7 @@ class Coordinator:
             )
 
     def _collect_committables(self, messages: Sequence[Any]) -> dict[str, list[bytes]]:
-        """Put the output with that of the checkpoint to come; returns what need not wait for it."""
+        """Add the output to that of the next checkpoint. Return the output that need not wait for one."""
         eager: dict[str, list[bytes]] = {}
         for message in messages:
             if isinstance(message, StageAck | SourceAck):
@@ -602,7 +605,7 @@ class Coordinator:
         self.progress.epoch = self.epoch + 1
 
     def _manifest(self, attempt: Attempt, acks: Sequence[StageAck], committables: dict[str, list[bytes]]) -> Manifest:
-        """The manifest of the epoch that was just accepted, without its snapshots."""
+        """Return the manifest of the epoch that was just accepted, without its snapshots."""
         timers = {(ack.stage, ack.partition): ack.outcome.next_timer_ms for ack in acks}
         return Manifest(
             job_id=self.job_id,
@@ -640,7 +643,7 @@ class Coordinator:
     # --- the end
 
     def cancel(self) -> None:
-        """Ask the job to stop. The epoch under way is given up."""
+        """Cancel the job. The current epoch is given up. Any thread may call this."""
         self._cancelled.set()
         self._engine.cancel()
 
@@ -656,7 +659,7 @@ class Coordinator:
         return list(self._book.values())
 
     def clean_up(self) -> None:
-        """Delete what attempts that died left in the sinks' places. Called when none is under way."""
+        """Delete what dead attempts left at the sinks. Called when no attempt runs."""
         self._committers.clean_up(self.job_id, self._check_claim)
 
     def _pause_before_commit(self, reason: str, delay_ms: int) -> None:

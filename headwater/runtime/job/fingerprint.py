@@ -1,4 +1,4 @@
-"""What makes two plans the same for the purpose of resuming."""
+"""Compares plans: whether a job can resume with another one, and whether there is anything to rescale."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from headwater.graph.plan import JobPlan
 
 
 def stateful_operators(plan: JobPlan) -> dict[str, str]:
-    """{uid: name} of the operators whose state snapshots hold."""
+    """Return {uid: name} of the operators whose state is in snapshots."""
     return {operator.uid: operator.name for stage in plan.stages for operator in stage.operators if operator.needs_slot}
 
 
 def plan_fingerprint(plan: JobPlan) -> str:
-    """Changes when a partition of a stateful stage could no longer find its state, or a source its positions."""
+    """Return a hash that changes if a partition could not find its state by its place, or a source its positions."""
     facts = [
         [stage.index, [[operator.uid, operator.parallelism] for operator in stage.operators if operator.needs_slot]]
         for stage in plan.stages
@@ -26,6 +26,6 @@ def plan_fingerprint(plan: JobPlan) -> str:
 
 
 def parallelisms(plan: JobPlan) -> dict[str, int]:
-    """{uid: parallelism} of all operators and sources. The same for two plans of a program: nothing to rescale."""
+    """Return {uid: parallelism} of all operators and sources. Equal for two plans: there is nothing to rescale."""
     operators = {operator.uid: operator.parallelism for stage in plan.stages for operator in stage.operators}
     return operators | {source.uid: source.parallelism for source in plan.sources}

@@ -1,4 +1,4 @@
-"""The handle on a job that runs in this process."""
+"""The handle of a job that runs in this process."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class LocalJobClient(JobClient):
         self._savepoint_directory = savepoint_directory
         self._replan = replan
         self._storage_options = dict(storage_options or {})
-        """What it takes to open a savepoint directory that is a URL."""
+        """Options to open a savepoint directory that is a URL."""
         self._status = JobStatus.CREATED
         self._result: CompletableFuture[JobExecutionResult] = CompletableFuture()
         self._coordinator: Coordinator | None = None
@@ -77,7 +77,7 @@ class LocalJobClient(JobClient):
             self._result.set_exception(CancelledError("the job was cancelled"))
         else:
             self._status = JobStatus.FAILED
-            # Our own frames tell the user nothing; a bug of ours (another kind of error) keeps its traceback.
+            # headwater's own frames tell the user nothing. Any other error is a bug of headwater: keep its traceback.
             self._result.set_exception(error.with_traceback(None) if isinstance(error, HeadwaterError) else error)
 
     # --- for everybody
@@ -116,9 +116,9 @@ class LocalJobClient(JobClient):
         return self._savepoint(savepoint_directory, stop=True, drain=advance_to_end_of_event_time)
 
     def rescale(self, parallelism: int) -> CompletableFuture[float]:
-        """Go on with another parallelism, between two epochs. The future has the seconds for which the job stood still.
+        """Change the parallelism between two epochs. The future's result is how many seconds the job stood still.
 
-        Operators whose parallelism the program sets keep it. 0: nothing was done, because nothing would change.
+        Operators whose parallelism the program sets keep it. 0: nothing had to change.
         """
         coordinator = self._running_coordinator("rescale()")
         if self._replan is None:

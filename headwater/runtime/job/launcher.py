@@ -73,13 +73,13 @@ log = logging.getLogger(__name__)
 
 
 Replan = Callable[[int], JobPlan]
-"""The plan of the same program with another parallelism, wherever it does not set one."""
+"""Plans the same program with another parallelism, for operators that set none."""
 
 
 def launch(plan: JobPlan, configuration: Configuration, replan: Replan | None = None) -> JobClient:
     """Start `plan` in a thread of this process and return its handle.
 
-    What can be wrong with the directory or the machine is raised here, before Spark starts.
+    Raises if something is wrong with the directory or the machine, before Spark starts.
     """
     job = _Job(plan, configuration, replan)
     job.prepare()
@@ -98,7 +98,7 @@ class _Job:
         self._coordinator: Coordinator | None = None
         self._launch: SlotLaunch | None = None
         self._left_over: list[Request] = []
-        """Asked of the coordinator before a rescale: for the one after it."""
+        """Requests that the coordinator before a rescale did not serve. The next coordinator gets them."""
         self._control: ControlServer | None = None
         self.client: LocalJobClient
 
@@ -108,7 +108,7 @@ class _Job:
         """Take the checkpoint directory and decide where to start."""
         configuration = self._configuration
         logging.getLogger("headwater").setLevel(python_log_level(configuration.get(LOG_LEVEL)))
-        self._pickled_plan = cloudpickle.dumps(self._plan)  # what cannot be sent to the slots is said now
+        self._pickled_plan = cloudpickle.dumps(self._plan)  # fail now if it cannot be sent to the slots
         requirements = configuration.get(PYTHON_REQUIREMENTS)
         if requirements:
             check_requirements(requirements)
@@ -194,7 +194,7 @@ class _Job:
         )
 
     def _run_plans(self, context: Any) -> Coordinator:
-        """Run the job's plan, and after a rescale the next one, to the end."""
+        """Run the job's plan to the end; after each rescale, run the new plan."""
         progress = JobProgress()
         rescaled: RescaleAsked | None = None
         while True:
@@ -209,7 +209,7 @@ class _Job:
                 raise
 
     def _run_plan(self, context: Any, progress: JobProgress, rescaled: RescaleAsked | None) -> Coordinator:
-        """Run the plan to its end, or until it is asked to be another one."""
+        """Run the plan to its end. Raises `RescaleAsked` if another plan must follow."""
         coordinator, engine = self._new_coordinator(context, progress)
         self._coordinator = coordinator
         try:
@@ -279,7 +279,7 @@ class _Job:
         return SparkEngine(context, self._plan, self._launch)
 
     def _take_plan(self, asked: RescaleAsked) -> None:
-        """Go on with the plan that was asked for, from the checkpoint that was just made."""
+        """Switch to the requested plan, starting from the checkpoint that was just made."""
         assert self._coordinator is not None and asked.request.plan is not None
         manifest = self._coordinator.checkpoints.durable
         assert manifest is not None
@@ -297,7 +297,7 @@ class _Job:
         configuration = self._configuration
         interval_ms = configuration.get(CHECKPOINTING_INTERVAL) or 0
         return CheckpointSettings(
-            # As often as epochs end, or more often: every epoch.
+            # An interval shorter than an epoch means: every epoch.
             interval_ms=interval_ms if interval_ms > configuration.get(EPOCH_DURATION) else 0,
             min_pause_ms=configuration.get(CHECKPOINTING_MIN_PAUSE),
             timeout_ms=configuration.get(CHECKPOINTING_TIMEOUT),
@@ -376,14 +376,14 @@ class _Job:
         return self._configuration.get(CHECKPOINT_RETENTION) == "RETAIN_ON_CANCELLATION"
 
     def stop(self) -> None:
-        """At the end of the process: do not leave slots behind."""
+        """Cancel the job and wait for it. Called at the end of the process, so that no slots stay behind."""
         if self._coordinator is not None:
             self._coordinator.cancel()
             self._thread.join(timeout=10)
 
 
 def _status_of(error: BaseException | None) -> tuple[JobStatus, str]:
-    """How the job ended, and why."""
+    """Return how the job ended, and why."""
     if error is None:
         return JobStatus.FINISHED, ""
     return (JobStatus.CANCELED, "") if isinstance(error, JobCancelledError) else (JobStatus.FAILED, str(error))
@@ -401,10 +401,10 @@ atexit.register(_stop_all)
 
 
 def python_log_level(name: str) -> str:
-    """Our levels by Python's names."""
+    """Return Python's name of a headwater log level."""
     return {"WARN": "WARNING", "OFF": "CRITICAL"}.get(name, name)
 
 
 def _spark_memory(number_of_bytes: int | None) -> str:
-    """Bytes as Spark spells them. The JVM only moves chunks, so a gibibyte is enough unless somebody knows better."""
+    """Return a memory size in Spark's notation. The default is a gibibyte: the JVM only moves chunks."""
     return "1g" if number_of_bytes is None else f"{max(number_of_bytes >> 20, 1)}m"

@@ -1,18 +1,18 @@
-"""The epoch loop for jobs whose sources we read ourselves."""
+"""The epoch loop for jobs without streaming DataFrames."""
 
 from __future__ import annotations
 
 from headwater.runtime.job.coordinator import Coordinator, JobCancelledError, WentBackError
 
 POLL_MS = 100
-"""How long a job waits before it asks sources again that had nothing."""
+"""How long to wait before asking sources again that had nothing."""
 
 
 def run_epochs(coordinator: Coordinator, epoch_ms: int, *, ticks: bool) -> None:
-    """Run epochs until the sources have ended; the last epoch carries the end of event time.
+    """Run epochs until the sources have ended. The last epoch carries the end of event time.
 
-    An epoch runs when there is something to read, a processing-time timer is due, a checkpoint waits for one, or (with
-    `ticks`) time must be seen to pass. Otherwise the loop sleeps.
+    An epoch runs if there is something to read, a processing-time timer is due, a checkpoint waits for an epoch, or
+    (with `ticks`) the operators must see time pass. Otherwise the loop sleeps.
     """
     while not coordinator.finished:
         try:
@@ -53,7 +53,7 @@ def _run_until_finished(coordinator: Coordinator, epoch_ms: int, *, ticks: bool)
 
 
 def _pace(coordinator: Coordinator, started_ms: int, epoch_ms: int) -> None:
-    """A rate-limited source gains nothing from epochs shorter than asked for: wait for the rest of the duration."""
+    """Wait for the rest of the epoch's duration: shorter epochs gain nothing if all sources are rate-limited."""
     left_ms = started_ms + epoch_ms - coordinator.stamp()
     if left_ms > 0:
         coordinator.wait_cancelled(left_ms / 1000)

@@ -1,4 +1,4 @@
-"""What a running job shows about itself."""
+"""The progress of a running job, for people and tools."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from headwater.runtime.slot.protocol import SlotAddress
 
 @dataclass
 class JobProgress:
-    """Numbers of a run, written by the coordinator after each epoch, read by anybody."""
+    """Numbers of a run. The coordinator writes them after each epoch; any thread may read them."""
 
     epoch: int = -1
     epochs: int = 0
@@ -31,16 +31,16 @@ class JobProgress:
     counters: dict[str, int] = field(default_factory=dict)
     last_failure: str | None = None
     metrics: Measured = field(default_factory=dict)
-    """What user functions measured in this run's committed epochs, {operator uid: {partition: {metric: value}}}."""
+    """Metrics of user functions in this run's completed epochs, {operator uid: {partition: {metric: value}}}."""
     clock: Callable[[], float] = time.monotonic
-    """Seconds, for the rate."""
+    """Returns seconds, for the rate."""
 
     def __post_init__(self) -> None:
         self._lock = threading.Lock()
         self._rate = RecentRate()
 
     def went_to(self, epoch: int, counters: dict[str, int]) -> None:
-        """The job stands at a checkpoint: count from there."""
+        """The job resumes from, or goes back to, a checkpoint: continue with its counters."""
         with self._lock:
             self.epoch = epoch
             self.counters = dict(counters)
@@ -48,7 +48,7 @@ class JobProgress:
             self._rate.clear()
 
     def epoch_done(self, records: int) -> None:
-        """Note a completed epoch, which took `epoch_ms`."""
+        """Count a completed epoch. Set `epoch_ms` before."""
         with self._lock:
             self.records_in += records
             self.epochs += 1
@@ -56,12 +56,12 @@ class JobProgress:
 
     @property
     def records_per_second(self) -> float:
-        """Over the last seconds; 0 for a job that has nothing to read."""
+        """Records per second over the last seconds; 0 if the job has nothing to read."""
         with self._lock:
             return self._rate.at(self.clock())
 
     def as_dict(self) -> dict[str, Any]:
-        """A copy, with plain values."""
+        """Return a copy as plain values."""
         with self._lock:
             return {
                 "epoch": self.epoch,
@@ -84,12 +84,12 @@ class JobProgress:
             }
 
     def accumulators(self) -> dict[str, Any]:
-        """The counters of the job, and under "metrics" those of its functions."""
+        """Return the counters of the job, and under "metrics" the metrics of its functions."""
         with self._lock:
             return {**self.counters, "metrics": self._copied_metrics()}
 
     def add_metrics(self, measured: Measured) -> None:
-        """Take over what an epoch added; called once per acknowledgement of a completed epoch."""
+        """Add the metrics of one acknowledgement. Called once per acknowledgement of a completed epoch."""
         with self._lock:
             add_measured(self.metrics, measured)
 

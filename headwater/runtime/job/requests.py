@@ -1,4 +1,4 @@
-"""What people ask of a running job: savepoints, an end, another parallelism. Served between two epochs."""
+"""Requests to a running job: savepoint, stop, rescale. The coordinator serves them between two epochs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from headwater.graph.plan import JobPlan
 
 @dataclass
 class SavepointRequest:
-    """Copy the next checkpoint that is cut to `target`."""
+    """Copy the next checkpoint to `target`."""
 
     target: Where
     stop: bool = False
@@ -44,7 +44,7 @@ class SavepointRequest:
 
 @dataclass
 class RescaleRequest:
-    """Go on with another parallelism wherever the program does not set one."""
+    """Change the parallelism of all operators for which the program does not set one."""
 
     parallelism: int
     plan: JobPlan | None = None

@@ -1,4 +1,4 @@
-"""Checks that what a program says it needs is installed. Nothing is installed on anybody's behalf."""
+"""Checks that the packages of a program's requirements file are installed. Installs nothing."""
 
 from __future__ import annotations
 
@@ -16,15 +16,14 @@ from headwater.common.errors import ConfigurationError
 _COMMENT = re.compile(r"(^|\s)#.*$")
 _INCLUDED = re.compile(r"^(?:-r\s*|--requirement[\s=]\s*)(\S+)$")
 _PIP_OPTIONS = re.compile(r"\s--?[a-z][a-z-]*[= ].*$")
-"""What may follow a requirement on its line, such as --hash."""
+"""Options that may follow a requirement on its line, such as --hash."""
 _PATH = re.compile(r"^[^\s;@]*[/\\]|\.(whl|zip|tar\.gz)$")
 
 
 def check_requirements(file: str) -> None:
-    """Raise if a package that the requirements file names is not installed in this Python, or of another version.
+    """Raise ConfigurationError if this Python lacks a package of the requirements file, or has another version of it.
 
-    Markers are obeyed and files that it includes are read. Paths and addresses without a name say nothing that could be
-    checked; neither do pip's own options.
+    Obeys markers and reads included files. Ignores paths, addresses without a package name, and pip's own options.
     """
     missing: list[str] = []
     others: list[str] = []
@@ -44,7 +43,7 @@ def check_requirements(file: str) -> None:
 
 
 def _requirements(file: Path, including: tuple[Path, ...]) -> Iterator[Requirement]:
-    """Those that count on this machine."""
+    """Yield the requirements whose markers apply to this machine."""
     for number, line in _lines(file, including):
         included = _INCLUDED.match(line)
         if included is not None:
@@ -68,7 +67,7 @@ def _requirements(file: Path, including: tuple[Path, ...]) -> Iterator[Requireme
 
 
 def _lines(file: Path, including: tuple[Path, ...]) -> Iterator[tuple[int, str]]:
-    """(number, content) of each line that has one; lines that end with a backslash go on."""
+    """Yield (number, content) of each line that is not empty. A line that ends with a backslash continues."""
     try:
         lines = file.read_text().splitlines()
     except (OSError, UnicodeDecodeError) as error:

@@ -1,6 +1,6 @@
-"""The jobs that run on this machine for this user: one private directory with a card and a socket for each.
+"""The jobs that this user runs on this machine: one private directory with a card and a socket for each job.
 
-A card that nobody stands behind any more (its process was killed) is removed by whoever finds it.
+Whoever finds the card of a dead process removes it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _CURE = "remove it, or choose another headwater.state.dir"
 
 @dataclass(frozen=True)
 class JobCard:
-    """What is written about a running job, for those who look for it."""
+    """Describes a running job, for those who look for it."""
 
     job_id: str
     name: str
@@ -35,7 +35,7 @@ class JobCard:
     checkpoint_dir: str
     """Where its checkpoints go; empty if it makes none."""
     key: str = field(default_factory=lambda: secrets.token_hex(4))
-    """Tells runs apart that have the same job id."""
+    """Distinguishes runs with the same job id."""
 
     @property
     def file_stem(self) -> str:
@@ -47,7 +47,7 @@ class JobCard:
 
 
 class RunDirectory:
-    """`run` below headwater.state.dir."""
+    """The directory `run` in headwater.state.dir."""
 
     def __init__(self, state_directory: str) -> None:
         self.path = Path(state_directory).expanduser() / "run"
@@ -57,7 +57,7 @@ class RunDirectory:
         private_directory(self.path, _CURE)
 
     def publish(self, card: JobCard) -> None:
-        """Let the card be found. The job must answer already."""
+        """Make the card visible to others. The job must already answer at its socket."""
         descriptor, draft = tempfile.mkstemp(dir=self.path, prefix=".")
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:
             json.dump(asdict(card), file)
@@ -68,7 +68,7 @@ class RunDirectory:
             path.unlink(missing_ok=True)
 
     def cards(self) -> list[JobCard]:
-        """Those of all running jobs, the longest running first. Cards of dead processes are removed."""
+        """Return the cards of all running jobs, the longest running first. Removes cards of dead processes."""
         if not self.path.is_dir():
             return []
         check_private(self.path, _CURE)
@@ -84,7 +84,7 @@ class RunDirectory:
         return sorted(found, key=lambda card: (card.started_ms, card.file_stem))
 
     def listen(self, card: JobCard) -> socket.socket:
-        """The socket at which the job answers."""
+        """Return the socket at which the job answers."""
         listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
             with self._short_path(card) as address:
@@ -96,7 +96,7 @@ class RunDirectory:
         return listener
 
     def connect(self, card: JobCard) -> socket.socket:
-        """A connection to the job. Raises OSError if nobody answers there."""
+        """Return a connection to the job. Raises OSError if nobody answers."""
         connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
             with self._short_path(card) as address:
@@ -108,7 +108,7 @@ class RunDirectory:
 
     @contextlib.contextmanager
     def _short_path(self, card: JobCard) -> Iterator[str]:
-        """The socket's address. The path of a socket must be short; the kernel's name of an open directory is."""
+        """Yield a path of the socket that is short enough: if need be, through /proc and an open directory."""
         name = self._socket(card)
         if len(os.fsencode(self.path / name)) <= _LONGEST_SOCKET_PATH:
             yield str(self.path / name)
@@ -130,4 +130,4 @@ def _read(path: Path) -> JobCard | None:
     try:
         return JobCard(**json.loads(path.read_text(encoding="utf-8")))
     except (OSError, ValueError, TypeError):
-        return None  # its job has just ended, or it is not one of ours
+        return None  # its job has just ended, or the file is not a card

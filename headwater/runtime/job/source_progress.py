@@ -1,4 +1,4 @@
-"""Where the job's sources stand, as the driver knows it: splits, positions, budgets, event time."""
+"""The progress of the job's sources, in the driver: splits, positions, budgets, event time."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from headwater.runtime.job.acks import SplitAck
 from headwater.runtime.stage.source_task import SourceTask, SplitAssignment
 
 BURST_MS = 2_000
-"""A rate-limited source that fell behind may catch up on at most this much."""
+"""A rate-limited source that fell behind catches up on at most this much time."""
 
 
 @dataclass
@@ -40,7 +40,7 @@ class SplitSourceProgress:
         self._finished = FinishedSplits(layout, spec.uid) if layout is not None else None
         self._finished_ids: set[str] = set()
         self._ended: list[str] = []
-        """Splits that ended since the last record was made."""
+        """Splits that finished since the last call of `record`."""
         self._watermarks: dict[str, int] = {}
         self._discovered_ms: int | None = None
         self._rate_from_ms: int | None = None
@@ -48,21 +48,21 @@ class SplitSourceProgress:
         self.records = 0
         self.last_epoch_was_dry = False
         self.next_epoch = 0
-        """The epoch that is planned next; for errors."""
+        """The epoch to plan next, for error texts."""
 
     # --- facts
 
     @property
     def exhausted(self) -> bool:
-        """Bounded, and every split was read to its end."""
+        """The source is bounded, and every split is read to its end."""
         return self.source.bounded and self._discovered_ms is not None and not self._active
 
     def can_read(self, now_ms: int) -> bool:
-        """Whether an epoch would find something to ask for."""
+        """Return True if an epoch could read something now: there are splits, and the rate limit allows it."""
         return bool(self._active) and self._rate_allows(now_ms) > 0
 
     def next_discovery_ms(self) -> int | None:
-        """When to look for new splits again."""
+        """Return when to look for new splits again; None: never, or not looked yet."""
         interval = self.source.discovery_interval_ms
         if interval is None or self._discovered_ms is None:
             return None
@@ -76,7 +76,7 @@ class SplitSourceProgress:
             self._rate_from_ms = now_ms
         due = int((now_ms - self._rate_from_ms) * rate / 1000) - self._rate_emitted
         most = max(1, int(rate * BURST_MS / 1000))
-        if due > most:  # fell behind: forget the rest, so that the pause is not followed by a flood
+        if due > most:  # fell behind: forget the rest, so that no flood follows the pause
             self._rate_emitted += due - most
             due = most
         return due
@@ -84,7 +84,7 @@ class SplitSourceProgress:
     # --- the epoch
 
     def discover(self, now_ms: int) -> None:
-        """Look for new splits, if it is time."""
+        """Look for new splits if it is time to."""
         due = self.next_discovery_ms()
         if self._discovered_ms is not None and (due is None or now_ms < due):
             return
@@ -105,14 +105,14 @@ class SplitSourceProgress:
         self._discovered_ms = now_ms
 
     def plan(self, first_index: int, budget: int, now_ms: int, *, final: bool) -> list[SourceTask]:
-        """The tasks of this source for one epoch. There is always one: without splits it holds event time."""
+        """Return the tasks of this source for one epoch. Without splits there is one task, which holds event time."""
         if not self._active:
             return [self.marker(first_index, final=final)]
         budget = min(budget, self._rate_allows(now_ms))
         share, extra = divmod(max(budget, 0), len(self._active))
         width = min(self.spec.parallelism, len(self._active))
         assigned: list[list[SplitAssignment]] = [[] for _ in range(width)]
-        # The remainder goes round: with a budget smaller than the number of splits none must starve.
+        # The remainder goes to different splits in each epoch: no split starves if there are more splits than budget.
         first = self.next_epoch % len(self._active)
         for number, state in enumerate(self._active.values()):
             gets_extra = (number - first) % len(self._active) < extra
@@ -123,11 +123,11 @@ class SplitSourceProgress:
         ]
 
     def marker(self, index: int, *, final: bool) -> SourceTask:
-        """A task that reads nothing: it stands for the whole source."""
+        """Return a task that reads nothing and carries the event time of the whole source."""
         return SourceTask(index, self.spec.id, 0, marker=self._event_time(), exhausted=self.exhausted, final=final)
 
     def _event_time(self) -> dict[str, int]:
-        """With splits left the slowest one speaks for the source; without, the largest final watermark."""
+        """Return the watermarks of the slowest split; without splits, the largest final watermarks."""
         if not self._active:
             return dict(self._watermarks)
         slowest = min(self._active.values(), key=lambda state: max(state.watermarks.values(), default=MIN_WATERMARK))
@@ -145,7 +145,7 @@ class SplitSourceProgress:
         return SplitAssignment(split, state.position, budget, state.operator_state, state.watermarks)
 
     def apply(self, acks: Iterable[SplitAck], epoch: int) -> int:
-        """Move on to where the epoch read. Returns the number of records. Called once per accepted epoch."""
+        """Move to the positions that the epoch reached, and return its number of records. Once per accepted epoch."""
         self.next_epoch = epoch + 1
         ended: list[str] = []
         count = 0
@@ -160,7 +160,7 @@ class SplitSourceProgress:
                 del self._active[ack.split_id]
         self._finished_ids.update(ended)
         self._ended += ended
-        # With splits left they speak for themselves; without, the largest final watermark stands for the source.
+        # Used only when no split is left: then the largest final watermark is that of the source.
         for watermarks in finals:
             for place, watermark in watermarks.items():
                 self._watermarks[place] = max(self._watermarks.get(place, MIN_WATERMARK), watermark)
@@ -172,7 +172,7 @@ class SplitSourceProgress:
     # --- persistence
 
     def record(self, epoch: int, attempt_id: str) -> SourceRecord:
-        """Where the source stands, for the manifest of `epoch`. May write a file that the record names."""
+        """Return the source's record for the manifest of `epoch`. May write a file that the record names."""
         splits = {
             split_id: SplitRecord(
                 pickle.dumps(state.split.payload, 5), state.position, state.operator_state, details=state.watermarks
@@ -205,7 +205,7 @@ class SplitSourceProgress:
 
 
 class DataFrameProgress:
-    """A Spark DataFrame. Spark reads it and (streaming) remembers how far; only event time is kept here."""
+    """A Spark DataFrame as a source. Spark reads it and keeps the offsets of a stream; here is only its event time."""
 
     def __init__(self, spec: SourceSpec) -> None:
         self.spec = spec
@@ -227,7 +227,10 @@ class DataFrameProgress:
         return SourceTask(index, self.spec.id, 0, marker=dict(self._watermarks), exhausted=self.exhausted, final=final)
 
     def apply(self, acks: Iterable[SplitAck], *, read: bool) -> int:
-        """The partitions of a DataFrame are not the same from epoch to epoch: the slowest one speaks for all."""
+        """Take over the epoch's event time, and return its number of records. `read`: the epoch read the DataFrame.
+
+        The partitions of a DataFrame differ from epoch to epoch, so the slowest partition's event time counts for all.
+        """
         acks = [ack for ack in acks if ack.records]
         self._read = self._read or read
         if acks:

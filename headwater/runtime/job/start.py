@@ -1,4 +1,4 @@
-"""Where a job starts: its directory, the lock on it, and what it goes on from. Everything before Spark."""
+"""Prepares the start of a job, before Spark: its directory, the lock on it, and the state to start from."""
 
 from __future__ import annotations
 
@@ -52,27 +52,27 @@ _said: set[str] = set()
 
 @dataclass
 class JobStart:
-    """What was decided. `release` it at the end."""
+    """How the job starts. Call `release` when the job ends."""
 
     job_id: str
     store: ManifestStore | None = None
     lock: DirectoryLock | None = None
     decision: StartDecision = field(default_factory=Start)
     savepoint: Savepoint | None = None
-    """What the decision starts from, if it is not the job's own checkpoint."""
+    """What the job starts from. None: its own checkpoint, or nothing."""
     directory: str | StorageSpec = ""
     """What opens the job's own directory elsewhere."""
     outlived: Where | None = None
     """A savepoint that is not needed any more once the job has completed a checkpoint in this run."""
     temporary: Path | None = None
-    """A directory of this run's own, to be removed when it is no longer needed."""
+    """This run's temporary directory. It is deleted when the job has finished."""
 
     @property
     def layout(self) -> CheckpointLayout | None:
         return self.store.layout if self.store is not None else None
 
     def restores(self, plan: JobPlan) -> dict[Place, PartitionRestore]:
-        """What the partitions begin with, if not with their own snapshots."""
+        """Return the state that each partition begins with; {} if each begins with its own snapshots."""
         decision = self.decision
         if not isinstance(decision, Resume) or not decision.reshaped or self.layout is None:
             return {}
@@ -85,7 +85,7 @@ class JobStart:
 
 
 def prepare_start(plan: JobPlan, configuration: Configuration) -> JobStart:
-    """Take the checkpoint directory and decide where to start. Raises what is wrong with either."""
+    """Lock the checkpoint directory and decide how to start. Raises CheckpointError if the job must not run there."""
     proposed = uuid.uuid4().hex
     if not configuration.get(CHECKPOINTING_ENABLED) or plan.batch_mode:
         return JobStart(proposed)
@@ -98,9 +98,9 @@ def prepare_start(plan: JobPlan, configuration: Configuration) -> JobStart:
         _check_trusted(where, "checkpoint directory")  # again: somebody else may have been faster to make it
         store = ManifestStore(layout)
         job = _requested(plan, configuration)
-        # First without taking over: a job that must not run here must not end the one that does.
+        # Decide once before taking over: a job that must not run here must not end the one that does.
         latest = store.latest()
-        # A job with a checkpoint of its own has outlived the savepoint it began with: a claimed one is deleted then.
+        # A job with a checkpoint of its own no longer needs the savepoint, and has deleted a claimed one.
         fork = Fork(where)
         opened = _given(configuration, fork) if latest is None else None
         given = None if opened is None else _described(opened, configuration, fork)
@@ -129,7 +129,7 @@ def prepare_start(plan: JobPlan, configuration: Configuration) -> JobStart:
 
 
 def operator_shapes(plan: JobPlan) -> list[OperatorShape]:
-    """What a restore must know about the operators behind the first shuffle."""
+    """Return what a restore must know about the operators after the first shuffle."""
     return [
         OperatorShape(operator.uid, stage.index, operator.parallelism, operator.needs_slot)
         for stage in plan.stages[1:]

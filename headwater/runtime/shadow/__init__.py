@@ -1,1 +1,1 @@
-"""A shadow run: new code on a copy of a job's state, its output compared and thrown away."""
+"""A shadow run: runs new code on a copy of a job's state, compares its output, and throws it away."""

@@ -1,4 +1,4 @@
-"""What two shadow runs wrote, compared sink by sink, as far as both read the same input."""
+"""Compares the output of two shadow runs, sink by sink, up to where both have read the same input."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ class DifferingRecord:
     """A record that one run wrote more often than the other."""
 
     epoch: int
-    """Where it was written first."""
+    """The epoch in which it was written first."""
     text: str
     times: int
 
 
 @dataclass(frozen=True)
 class SinkDifference:
-    """One sink's output in both runs. Counts are None where the program has no such sink."""
+    """One sink's output in both runs. A count is None if that program has no such sink."""
 
     uid: str
     old: int | None
@@ -44,17 +44,17 @@ class SinkDifference:
 
 @dataclass(frozen=True)
 class Stand:
-    """Up to where the output of a run counts."""
+    """The point up to which the output of a run is compared."""
 
     epoch: int
     records: int
-    """That were read since the fork."""
+    """Number of records read since the fork."""
     finished: bool
-    """The input had ended."""
+    """The input has ended there."""
 
 
 def last_stand(run: ShadowRun, fork: Manifest) -> Stand:
-    """Where a single run stood when it was stopped."""
+    """Return where a single run was when it stopped."""
     store = ManifestStore(CheckpointLayout(run.checkpoints))
     epochs = _epochs(store, run)
     if not epochs:
@@ -63,7 +63,7 @@ def last_stand(run: ShadowRun, fork: Manifest) -> Stand:
 
 
 def common_stand(old: ShadowRun, new: ShadowRun, fork: Manifest) -> Stand:
-    """The last epoch after which both runs had read exactly the same. Raises if there is none."""
+    """Return the last epoch after which both runs had read exactly the same. Raises HeadwaterError if there is none."""
     stores = [ManifestStore(CheckpointLayout(run.checkpoints)) for run in (old, new)]
     epochs = set(_epochs(stores[0], old)) & set(_epochs(stores[1], new))
     difference = "they have no checkpoint of the same epoch; run more of them"
@@ -80,7 +80,7 @@ def common_stand(old: ShadowRun, new: ShadowRun, fork: Manifest) -> Stand:
 
 
 def compare_sinks(old: ShadowRun, new: ShadowRun, upto: int) -> list[SinkDifference]:
-    """What each sink of either program got in the epochs up to `upto`: multisets, so order does not count."""
+    """Compare what each sink of either program got up to epoch `upto`, as multisets: order does not count."""
     in_old, in_new = set(old.sinks()), set(new.sinks())
     found = []
     for uid in sorted(in_old | in_new):
@@ -98,13 +98,13 @@ def compare_sinks(old: ShadowRun, new: ShadowRun, upto: int) -> list[SinkDiffere
 
 
 def first_records(run: ShadowRun, uid: str, upto: int, most: int) -> tuple[int, list[DifferingRecord]]:
-    """How many records a sink got, and the first ones."""
+    """Return how many records a sink got, and the first ones."""
     written = _written(run.output, uid, upto)
     return written.counts.total(), list(written.beyond(_Written())[:most])
 
 
 class _Written:
-    """A sink's output as a multiset that knows where each record came first."""
+    """A sink's output as a multiset, with the first epoch of each record."""
 
     def __init__(self) -> None:
         self.counts: Counter[str] = Counter()
@@ -116,7 +116,7 @@ class _Written:
             self._first.setdefault(text, epoch)
 
     def beyond(self, other: _Written) -> tuple[DifferingRecord, ...]:
-        """What is here more often than in `other`, in the order of epochs."""
+        """Return the records that are here more often than in `other`, in the order of epochs."""
         more = self.counts - other.counts
         records = (DifferingRecord(self._first[text], text, times) for text, times in more.items())
         return tuple(sorted(records, key=lambda record: (record.epoch, record.text)))
@@ -131,10 +131,10 @@ def _written(directory: Path, uid: str, upto: int) -> _Written:
 
 
 def _epochs(store: ManifestStore, run: ShadowRun) -> list[int]:
-    """The epochs of a run that have a checkpoint and are not beyond what was asked for."""
+    """Return the epochs of a run that have a checkpoint, up to the requested number of epochs."""
     last = None if run.epochs is None else run.fork_epoch + run.epochs
     epochs = [int(epoch) for epoch in store.epochs() if epoch > run.fork_epoch]
-    # A checkpoint may be skipped while another is in flight; then what comes next has to do.
+    # No checkpoint is cut while another is in flight. If none is within the limit, take the next one.
     within = [epoch for epoch in epochs if last is None or epoch <= last]
     return within or epochs[:1]
 
@@ -147,7 +147,7 @@ def _stand(manifest: Manifest, fork: Manifest) -> Stand:
 def _input_difference(
     old_layout: CheckpointLayout, old: Manifest, new_layout: CheckpointLayout, new: Manifest
 ) -> str | None:
-    """What of the input one of the two has read and the other has not. Sources that only one has do not count."""
+    """Return what one of the two has read and the other has not; None if nothing. Ignores sources that only one has."""
     for uid in sorted(set(old.sources) & set(new.sources)):
         if _position(old_layout, old, uid) != _position(new_layout, new, uid):
             return f"after epoch {old.epoch} source '{uid}' stands at another place"

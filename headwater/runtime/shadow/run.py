@@ -1,4 +1,4 @@
-"""Runs a program's job from a fork of another one, with every sink diverted: nothing that it does becomes visible."""
+"""Runs a program's job on a copy of another job's state, with every sink diverted: its output never becomes visible."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from headwater.runtime.shadow.sink import DivertedSink
 
 _POLL_SECONDS = 0.05
 _RETAINED = 100_000
-"""All checkpoints of the run: they tell up to where two runs read the same."""
+"""Keep all checkpoints of the run: they show up to where two runs have read the same input."""
 
 
 @dataclass(frozen=True)
@@ -47,11 +47,11 @@ class ShadowRun:
     directory: str
     """An empty directory for the run's checkpoints and output."""
     epoch_records: int
-    """Every epoch reads so many records per source, whatever time it takes: two runs cut their input alike."""
+    """Every epoch reads this many records, however long that takes, so that two runs cut their input alike."""
     epochs: int | None = None
-    """Stop when so many are complete."""
+    """Stop after this many complete epochs."""
     seconds: float | None = None
-    """Stop after that time, counted from the first complete epoch."""
+    """Stop this long after the first complete epoch."""
 
     @property
     def checkpoints(self) -> Path:
@@ -66,23 +66,23 @@ class ShadowRun:
         return Path(self.directory) / "sinks.json"
 
     def sinks(self) -> list[str]:
-        """The uids of the job's sinks, once it was started."""
+        """Return the uids of the job's sinks. Call it after the job has started."""
         uids: list[str] = json.loads(self.sinks_file.read_text(encoding="utf-8"))
         return uids
 
 
 class ShadowDone(BaseException):
-    """Ends the program whose job was run. Not an Exception: programs catch those."""
+    """Ends the program after its shadow run. Not an Exception: programs might catch it."""
 
 
 class ShadowExecutor:
-    """Takes a job from a program in place of the runtime (`set_executor`), and runs it as a shadow."""
+    """Replaces the runtime (`set_executor`): runs the job of a program as a shadow."""
 
     def __init__(self, run: ShadowRun) -> None:
         self._run = run
 
     def launch(self, plan: JobPlan, configuration: Configuration, replan: Callable[[int], JobPlan]) -> NoReturn:
-        """Run the job as far as asked for, then raise `ShadowDone`; or what made the job fail."""
+        """Run the job as far as requested, then raise `ShadowDone`, or the error that made the job fail."""
         if plan.batch_mode:
             raise ConfigurationError("a shadow run starts from a checkpoint, and jobs in BATCH mode have none")
         Path(self._run.directory).mkdir(parents=True, exist_ok=True)
@@ -112,7 +112,7 @@ class ShadowExecutor:
         return settings
 
     def _watch(self, client: LocalJobClient) -> None:
-        """Return when the job has gone far enough, or has ended."""
+        """Return when the job has run far enough, or has ended."""
         result = client.get_job_execution_result()
         deadline: float | None = None
         while not result.done():
@@ -127,12 +127,12 @@ class ShadowExecutor:
 
 
 def diverted(plan: JobPlan, output: Path) -> JobPlan:
-    """The same job with another end for each sink, and sources as fast as they can be."""
+    """Return the same job with diverted sinks and without rate limits."""
     stages = tuple(
         replace(stage, operators=tuple(_diverted(operator, output) for operator in stage.operators))
         for stage in plan.stages
     )
-    # Another name, so that nobody who means the real job meets this one.
+    # Use another name, so that nobody takes this job for the real one.
     return replace(
         plan,
         name=f"{plan.name} (shadow)",
@@ -153,7 +153,7 @@ def _diverted(operator: OperatorSpec, output: Path) -> OperatorSpec:
 
 
 def _unthrottled(spec: SourceSpec) -> SourceSpec:
-    """A rate limit makes the size of an epoch depend on the clock."""
+    """Remove a source's rate limit: it would make the size of an epoch depend on the clock."""
     source: Any = spec.source
     if getattr(source, "rate_per_second", None) is None:
         return spec

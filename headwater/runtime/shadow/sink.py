@@ -1,4 +1,4 @@
-"""Where the output of a shadow run goes: text in files that only the comparison reads, whatever the sink was."""
+"""The sink of shadow runs: writes text to files that only the comparison reads, instead of the program's own sink."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from headwater.common.connector import Committer, Sink, SinkWriter, WriterContex
 
 @dataclass(frozen=True)
 class DivertedPart:
-    """Committable: what one partition wrote in one epoch."""
+    """A committable: the records that one partition wrote in one epoch, as texts."""
 
     epoch: int
     partition: int
@@ -24,7 +24,7 @@ class DivertedPart:
 
 
 class DivertedSink(Sink):
-    """Takes the place of a sink. What it commits can be read with `diverted_records`."""
+    """Replaces a sink. `diverted_records` reads what it has committed."""
 
     def __init__(self, directory: str, uid: str) -> None:
         self.directory = directory
@@ -62,8 +62,8 @@ class _DivertedCommitter(Committer):
         self._folder.mkdir(parents=True, exist_ok=True)
         for part in committables:
             if not isinstance(part, DivertedPart):
-                continue  # output of the job that was forked, for its own sink
-            # The name tells the part, so a part that is committed again takes its own place.
+                continue  # a committable of the original job, for its own sink
+            # The name identifies the part, so a second commit of the same part replaces the file.
             path = self._folder / f"{part.epoch:012d}-{part.partition:05d}-{part.attempt_id}.json"
             draft = path.with_suffix(".tmp")
             draft.write_text(json.dumps(part.texts), encoding="utf-8")
@@ -71,7 +71,7 @@ class _DivertedCommitter(Committer):
 
 
 def diverted_records(directory: Path, uid: str) -> Iterator[tuple[int, list[str]]]:
-    """(epoch, texts) of what was committed for the sink `uid`, in the order of epochs and partitions."""
+    """Yield (epoch, texts) of the committed output of sink `uid`, in the order of epochs and partitions."""
     folder = _folder(directory, uid)
     for path in sorted(folder.glob("*.json")) if folder.is_dir() else ():
         yield int(path.name.partition("-")[0]), json.loads(path.read_text(encoding="utf-8"))
@@ -82,7 +82,10 @@ def _folder(directory: Path, uid: str) -> Path:
 
 
 def comparable_text(value: Any) -> str:
-    """The same text for equal records, also if two programs define their class: dicts and sets in one order, no ids."""
+    """Return a text that is the same for equal records, even if two programs define their class.
+
+    Dicts and sets are in a fixed order, and there are no ids of objects.
+    """
     kind = type(value)
     if kind in _PLAIN:
         return repr(value)

@@ -1,4 +1,4 @@
-"""Where Spark's classes are, loaded and verified once and mapped into each JVM after that (class data sharing).
+"""The archive of Spark's classes, loaded and verified once, which each JVM then maps into memory (class data sharing).
 
 `write_class_archive.py` writes the archive. With it the driver's JVM starts with half the work. The JVM itself checks
 that the archive was made by the same Java from the same jars, and starts as ever if not. What it does not survive is
@@ -20,7 +20,7 @@ import pyspark
 import xxhash
 
 QUIET = ("-Xlog:cds=off", "-Xlog:cds+dynamic=off")
-"""Otherwise a JVM that cannot use an archive says so on standard output, among the program's own lines."""
+"""Without these, a JVM that cannot use an archive says so on standard output, among the program's own output."""
 
 _NAME = re.compile(r"(?P<stem>.+)-(?P<length>\d+)\.jsa")
 

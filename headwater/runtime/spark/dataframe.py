@@ -1,4 +1,4 @@
-"""DataFrames as sources: each partition of the DataFrame is read, as Rows, by a task of stage 0."""
+"""DataFrames as sources: a task of stage 0 reads each partition of the DataFrame, as Rows."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _ARROW_SCHEMA = pa.schema([("target", pa.int32()), ("frame", pa.binary())])
 
 
 def dataframe_frames(dataframe: Any, header: EpochHeader, launch: SlotLaunch, source_id: int) -> RDD[Any]:
-    """The frames that stage 0 makes of a DataFrame, as rows of (target, frame)."""
+    """Return the frames that stage 0 makes of a DataFrame, as rows of (target, frame)."""
     rdd: RDD[Any] = dataframe.mapInArrow(partial(_run_partition, header, launch, source_id), _SCHEMA).rdd
     return rdd
 
@@ -35,7 +35,7 @@ def _run_partition(
         yield pa.RecordBatch.from_arrays(
             [pa.array([target], pa.int32()), pa.array([frame], pa.binary())], schema=_ARROW_SCHEMA
         )
-    for _ in batches:  # after an error: what is left must be read, or Spark cannot use the worker again
+    for _ in batches:  # after an error: read the rest, otherwise Spark cannot reuse the worker
         pass
 
 

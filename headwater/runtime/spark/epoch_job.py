@@ -1,6 +1,6 @@
 """One epoch attempt as one Spark job: stage 0 → shuffle → stage 1 → … → acknowledgements.
 
-Built on RDDs of bytes, not on DataFrames: an epoch has nothing to optimise, and planning a DataFrame costs more than
+Uses RDDs of bytes, not DataFrames: there is nothing to optimise in an epoch, and planning a DataFrame costs more than
 running a small epoch (docs/decisions/0001).
 """
 
@@ -35,7 +35,7 @@ class SparkEngine:
         self._plan = plan
         self._launch = context.broadcast(launch)
         self._group = launch.run_id
-        # Looked up once: each name in a dotted path is a round trip to the JVM.
+        # Look these up once: each name in a dotted path is a round trip to the JVM.
         python = context._jvm.org.apache.spark.api.python
         self._pairwise, self._partitioner = python.PairwiseRDD, python.PythonPartitioner
         self._values = python.PythonRDD.valueOfPair
@@ -49,12 +49,12 @@ class SparkEngine:
             frames = self._build(header, tasks, dataframes).collect()
         except Py4JNetworkError as error:
             raise EngineLostError(f"Spark's JVM is gone: {error}") from None
-        except (Py4JError, PySparkException) as error:  # the latter with a SparkSession, which translates the former
+        except (Py4JError, PySparkException) as error:  # a SparkSession translates the former into the latter
             raise self._describe(error) from None  # a wall of Java explains nothing to the user
         messages = [pickle.loads(payload_of(frame)) for frame in frames]
         failures = [message for message in messages if isinstance(message, EpochFailure)]
         if failures:
-            # A user's error explains more than the lost connections it may have caused.
+            # A user's error explains more than the lost connections that it may have caused.
             worst = next((failure for failure in failures if failure.error is not None), failures[0])
             raise EpochAttemptError(worst.reason, error=worst.error, state_lost=worst.state_lost)
         return messages
@@ -65,7 +65,7 @@ class SparkEngine:
             self._context.cancelJobGroup(self._group)
 
     def close(self) -> None:
-        """Forget the job's broadcast."""
+        """Delete the job's broadcast variable."""
         with contextlib.suppress(Exception):  # the context may be gone already
             self._launch.destroy()
 
@@ -87,20 +87,20 @@ class SparkEngine:
         for stage in self._plan.stages[1:]:
             last = stage.index + 1 == len(self._plan.stages)
             run = partial(_run_stage, header, self._launch, stage.index, _frames_only if last else _keyed)
-            # Not "preserves partitioning": Spark would take the next shuffle, to as many partitions, for done already.
+            # False: with preservesPartitioning, Spark would skip the next shuffle to the same number of partitions.
             rdd = rdd.mapPartitionsWithIndex(run, False)
             if not last:
                 rdd = self._shuffle([rdd], self._plan.stages[stage.index + 1].parallelism)
         return rdd
 
     def _empty_partitions(self, count: int) -> RDD[int]:
-        """Something for the tasks of stage 0 to run on. Made once: what they read comes with their closure."""
+        """Return an RDD for the tasks of stage 0 to run on. It is reused: their input comes with the closure."""
         if count not in self._empty:
             self._empty[count] = self._context.parallelize(range(count), count)
         return self._empty[count]
 
     def _shuffle(self, parts: list[RDD[Any]], width: int) -> RDD[Any]:
-        """Send each frame to the partition it is keyed with. It is RDD.partitionBy without its batching."""
+        """Send each frame to the partition that is its key. Like RDD.partitionBy, but without batching."""
         for part in parts:
             part._bypass_serializer = True
         jrdd = parts[0]._jrdd.rdd()
@@ -113,8 +113,8 @@ class SparkEngine:
         if self._context._jsc is None or self._context._jsc.sc().isStopped():
             return EngineLostError("the Spark context was stopped")
         text = str(error.java_exception.getMessage()) if isinstance(error, Py4JJavaError) else str(error)
-        reason = text.split("Driver stacktrace")[0].split("\n\tat ")[0].strip()[:4000]  # less the frames of Java
-        # Python code that raised raises again; a worker, task or executor that died may live next time.
+        reason = text.split("Driver stacktrace")[0].split("\n\tat ")[0].strip()[:4000]  # without Java's stack frames
+        # Python code that raised would raise again; after the death of a worker, task or executor, a retry may help.
         fatal = HeadwaterError(f"Spark could not run the epoch: {reason}") if _python_raised(error, reason) else None
         return EpochAttemptError(reason, error=fatal)
 
@@ -136,7 +136,7 @@ def _frames_only(routed: Iterable[Routed]) -> Iterator[bytes]:
 def _run_sources(
     header: EpochHeader, launch: Any, emit: Any, tasks: list[SourceTask], index: int, one: Iterable[int]
 ) -> Iterator[bytes]:
-    for _ in one:  # read to its end, or Spark cannot use the worker again
+    for _ in one:  # read to the end: otherwise Spark cannot reuse the worker
         pass
     result: Iterator[bytes] = emit(source_stage(header, launch.value, tasks[index]))
     return result

@@ -1,8 +1,8 @@
 """Starts the driver's JVM for PySpark, without the detours of `spark-submit`.
 
 `bin/spark-submit` is a shell script that starts one JVM to compute the command line of another, which then prints a
-warning about a module that only Spark's ML needs. Here the second JVM is started directly: a second or two less to
-wait, and a quiet terminal. PySpark connects to it as to any gateway that already exists.
+warning about a module that only Spark's ML needs. Starting the second JVM directly saves a second or two, and keeps the
+terminal quiet. PySpark connects to it as to any existing gateway.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from headwater.runtime.spark.settings_file import options_for_spark_submit
 
 START_SECONDS = 120
 
-# What Spark's own launcher opens for the JVM (org.apache.spark.launcher.JavaModuleOptions), less the incubator module.
+# The options of Spark's own launcher (org.apache.spark.launcher.JavaModuleOptions), without the incubator module.
 _MODULE_OPTIONS = (
     "-XX:+IgnoreUnrecognizedVMOptions",
     *(
@@ -48,7 +48,7 @@ _MODULE_OPTIONS = (
 
 
 def can_start_directly(master: str, confs: Mapping[str, str]) -> bool:
-    """Whether nothing asks for what spark-submit does beyond starting a JVM: packages, classpaths, deploy modes."""
+    """Return True if the job needs nothing of spark-submit but a JVM: no packages, class paths or deploy modes."""
     special = ("spark.jars", "spark.jars.packages", "spark.driver.extraClassPath", "spark.submit.deployMode")
     return (
         master.startswith("local")
@@ -60,12 +60,12 @@ def can_start_directly(master: str, confs: Mapping[str, str]) -> bool:
 
 
 def class_path(spark_home: str | Path) -> str:
-    """Of the driver's JVM."""
+    """Return the class path of the driver's JVM."""
     return f"{spark_home}/conf/:{spark_home}/jars/*"
 
 
 def start_gateway(java: str, confs: Mapping[str, str]) -> subprocess.Popen[bytes]:
-    """Start the JVM and put its address where PySpark looks for it. The JVM ends when this process does."""
+    """Start the JVM, and put its address into environment variables, for PySpark. The JVM ends with this process."""
     home = Path(_find_spark_home())
     directory = tempfile.mkdtemp(prefix="headwater-gateway-")
     connection_file = Path(directory) / "connection"
@@ -73,7 +73,7 @@ def start_gateway(java: str, confs: Mapping[str, str]) -> subprocess.Popen[bytes
         **os.environ,
         "SPARK_HOME": str(home),
         "SPARK_ENV_LOADED": "1",
-        "SPARK_SCALA_VERSION": "2.13",  # as load-spark-env.sh has it; executors of a local-cluster do not start without
+        "SPARK_SCALA_VERSION": "2.13",  # as in load-spark-env.sh; executors of a local-cluster need it
         "SPARK_CONNECT_MODE": "0",
         "_PYSPARK_DRIVER_CONN_INFO_PATH": str(connection_file),
     }
@@ -94,7 +94,7 @@ def start_gateway(java: str, confs: Mapping[str, str]) -> subprocess.Popen[bytes
             command,
             stdin=subprocess.PIPE,  # the gateway ends when this pipe breaks
             env=environment,
-            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN),  # Ctrl-C is for us
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN),  # Ctrl-C must not end the JVM
         )
         deadline = time.monotonic() + START_SECONDS
         while not connection_file.exists() and process.poll() is None and time.monotonic() < deadline:
@@ -135,6 +135,6 @@ def _archive_options(java: str, home: Path, confs: Mapping[str, str]) -> tuple[s
 
 
 def forget_address() -> None:
-    """PySpark is connected: child processes need not know how to reach the JVM."""
+    """Remove the JVM's address from the environment. PySpark is connected, and child processes do not need it."""
     os.environ.pop("PYSPARK_GATEWAY_PORT", None)
     os.environ.pop("PYSPARK_GATEWAY_SECRET", None)

@@ -1,4 +1,4 @@
-"""Settings that come too late: Spark runs in this process already, with others."""
+"""Warns of settings that come too late, because Spark already runs in this process with others."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ _SECRET = re.compile("secret|password|token|access[.]?key|account[.]key|credenti
 """Names of settings whose values are not shown: those that Spark does not show either, and Azure's."""
 
 _started_with: dict[str, str] = {}
-"""What this process gave to the Spark that it started itself: Spark may spell it differently."""
+"""The settings with which this process started Spark, in their own spelling: Spark may spell them differently."""
 _said: set[tuple[str, str]] = set()
 
 
 def started_with(confs: Mapping[str, str]) -> None:
-    """Spark was started by us, with these settings."""
+    """Remember the settings with which headwater started Spark."""
     _started_with.clear()
     _started_with.update(confs)
 
 
 def warn_of_late_settings(asked: Mapping[str, tuple[str, str]], context: SparkContext) -> None:
-    """Say, once per setting and value in this process, what `context` cannot be given any more.
+    """Warn of settings that differ from those of `context`. Once per setting and value in this process.
 
     `asked` is {Spark's key: (the key that somebody set, its value)}.
     """
@@ -44,7 +44,7 @@ def warn_of_late_settings(asked: Mapping[str, tuple[str, str]], context: SparkCo
 def late_settings(
     asked: Mapping[str, tuple[str, str]], running: Callable[[str], str | None]
 ) -> Iterator[tuple[str, str, str | None]]:
-    """(key that was set, its value, what runs) of the settings that differ from what runs."""
+    """Yield (key that was set, its value, running value) of the settings that differ from the running ones."""
     for spark_key, (key, value) in asked.items():
         if _started_with.get(spark_key) != value:
             found = running(spark_key)
@@ -57,7 +57,7 @@ def _shown(key: str, value: str) -> str:
 
 
 def forget_warnings() -> None:
-    """Say everything again. For tests."""
+    """Forget which warnings were given. For tests."""
     _said.clear()
 
 
@@ -73,13 +73,13 @@ def _same(key: str, value: str, found: str) -> bool:
 
 
 def _reader(context: SparkContext) -> Callable[[str], str | None]:
-    conf = context._conf  # to read only; `getConf()` copies all of it, which takes some 40 ms
+    conf = context._conf  # read-only; `getConf()` would copy all of it, which takes about 40 ms
 
     def running(key: str) -> str | None:
         if key == "spark.master":
             return str(context.master)
         found: str | None = conf.get(key)
-        sql = sys.modules.get("pyspark.sql")  # not loaded: no session that could know better
+        sql = sys.modules.get("pyspark.sql")  # if it is not loaded, there is no session
         if sql is None or not key.startswith("spark.sql."):
             return found
         session = sql.SparkSession.getActiveSession() or sql.SparkSession._instantiatedSession  # active in this thread

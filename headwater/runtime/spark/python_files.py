@@ -1,4 +1,4 @@
-"""Brings the program's own Python files to where its functions run."""
+"""Ships the program's own Python files to the workers and slots that run its functions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _shipped: set[tuple[str, str]] = set()  # (application, file)
 
 
 def ship(context: SparkContext, files: Iterable[str]) -> None:
-    """Make files, zips and directories importable in Python workers, and so in the slots that workers start."""
+    """Make files, zips and directories importable in Python workers, and in the slots that workers start."""
     for name in files:
         path = Path(name)
         if (context.applicationId, name) in _shipped:
@@ -23,7 +23,7 @@ def ship(context: SparkContext, files: Iterable[str]) -> None:
 
 
 def zip_package(package: Path, archive: Path) -> Path:
-    """`package` and all below it as a zip from which Python can import it under its own name."""
+    """Zip `package` with all below it, so that Python can import it from `archive` under its own name."""
     with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as file:
         for path in sorted(package.rglob("*")):
             if path.is_file() and "__pycache__" not in path.parts:

@@ -1,7 +1,7 @@
-"""Keeps PySpark's Python workers quiet when Spark is gone before their last flush.
+"""Keeps PySpark's Python workers quiet when the JVM ends before their last flush.
 
-A job that is over lets the JVM end at once. A worker that is just then writing its last four bytes finds the pipe
-broken, and PySpark's daemon, of which it is a fork, shows a traceback: below the user's own error, and about nothing.
+When a job is over, the JVM ends at once. A worker that is just writing its last four bytes finds the pipe broken, and
+PySpark's daemon code in it prints a traceback: below the user's own error, and of no use.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from types import ModuleType, SimpleNamespace
 
 
 def leave_quietly(main: ModuleType) -> None:
-    """Let the daemon whose fork this process is say nothing about a JVM that left; any other error is shown as ever.
+    """Suppress the traceback about a JVM that has ended; other errors are still printed.
 
-    `main` is the process's `__main__`. Where that is not PySpark's daemon, nothing is done.
+    `main` is the process's `__main__`. Does nothing if that is not PySpark's daemon.
     """
     if getattr(main.__spec__, "name", None) == "pyspark.daemon":
         vars(main)["traceback"] = SimpleNamespace(**{**vars(traceback), "print_exc": _print_unless_spark_left})

@@ -1,4 +1,4 @@
-"""The Spark context that epochs run on: the program's own if it has one, otherwise started here, quietly."""
+"""The Spark context that epochs run on: the program's own if it has one, otherwise a new one."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _DEFAULTS = {
     "spark.cleaner.periodicGC.interval": "30s",  # shuffle files of past epochs go when the JVM collects their RDDs
 }
 
-# C1 only: epochs are many small jobs, and the JVM moves bytes; what C2 would win it spends on compiling.
+# Only the C1 compiler: epochs are many small jobs that move bytes, and C2 spends more on compiling than it wins.
 _JVM_OPTIONS = "-XX:+UseParallelGC -XX:TieredStopAtLevel=1 -XX:-UsePerfData -Xshare:auto"
 
 
@@ -64,25 +64,25 @@ class SparkSettings:
     log_level: str
     confs: Mapping[str, str]
     asked: Mapping[str, tuple[str, str]]
-    """{Spark's key: (the key that somebody set, its value)}; what is not here are defaults."""
+    """{Spark's key: (the key that somebody set, its value)}, without defaults."""
 
 
 def warn_if_running(settings: SparkSettings) -> None:
-    """Say which settings come too late, if Spark runs already. For the thread in which the program can be told."""
+    """Warn of settings that come too late because Spark already runs. Called in the program's thread."""
     active = _active_context()
     if active is not None:
         warn_of_late_settings(settings.asked, active)
 
 
 def spark_context(settings: SparkSettings) -> SparkContext:
-    """The active context, or a new one. A context that the program made itself is used as it is."""
+    """Return the active context, unchanged, or a new one."""
     active = _active_context()
     if active is not None:
         warn_of_late_settings(settings.asked, active)  # it may have been started since the program could be told
         if _jvm_process is None:
             quieten(active, spark_log_level(settings.log_level).upper())
         if "PYSPARK_PYTHON" not in os.environ and is_local(str(active.master)):
-            active.pythonExec = sys.executable  # not whatever "python3" means: it may lack headwater
+            active.pythonExec = sys.executable  # "python3" may be another Python, without headwater
         return active
     java = require_java()
     os.environ["PYSPARK_PYTHON"] = os.environ.get("PYSPARK_PYTHON", sys.executable)
@@ -124,12 +124,12 @@ def spark_log_level(log_level: str) -> str:
 
 
 def jvm_options(spark_log_level: str) -> str:
-    """Of drivers and executors, unless the configuration says otherwise."""
+    """Return the default JVM options of drivers and executors."""
     return f"{_JVM_OPTIONS} -Dlog4j2.configurationFile={_LOG4J.as_uri()} -Dheadwater.spark.log.level={spark_log_level}"
 
 
 def jvm_process() -> subprocess.Popen[bytes] | None:
-    """The driver's JVM, if it was started here."""
+    """Return the driver's JVM if this module started it."""
     return _jvm_process
 
 
@@ -158,7 +158,7 @@ def _start(java: str, master: str, confs: Mapping[str, str]) -> SparkContext:
 
 
 def is_local(master: str) -> bool:
-    """Whether all tasks run on this host, inside the driver's JVM."""
+    """Return True if all tasks run on this host, inside the driver's JVM."""
     return master == "local" or master.startswith("local[")
 
 
@@ -168,7 +168,7 @@ def on_this_host(master: str) -> bool:
 
 
 def _import_paths() -> list[str]:
-    """Where workers must look for the program's own modules; the installed packages they find by themselves."""
+    """Return where workers must look for the program's own modules. They find installed packages by themselves."""
     paths = [os.path.abspath(entry) for entry in sys.path if entry and "site-packages" not in entry]
     paths = [entry for entry in paths if not entry.startswith(sys.base_prefix) or entry == os.getcwd()]
     package_root = str(Path(__file__).resolve().parents[3])

@@ -1,4 +1,4 @@
-"""State of a savepoint as a DataFrame, and rows of a DataFrame as state."""
+"""Turns state of a savepoint into a DataFrame."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from headwater.common.errors import StateError
 from headwater.common.types import Row
 
 _SAMPLE: Final = 100
-"""From so many rows the types are inferred."""
+"""Number of rows from which types are inferred."""
 _TASKS_PER_CORE: Final = 2
 
 
 class Rows(Protocol):
-    """What `headwater.state_processor` gives. Picklable."""
+    """Rows of state, from `headwater.state_processor`. Picklable."""
 
     @property
     def columns(self) -> tuple[str, ...]: ...
@@ -31,7 +31,7 @@ class Rows(Protocol):
 
 
 def state_frame(spark: SparkSession, rows: Rows, schema: StructType | str | None) -> DataFrame:
-    """`rows` as a DataFrame: tasks read their key groups from the snapshots themselves; the driver reads a few rows."""
+    """Return `rows` as a DataFrame. Tasks read their key groups from the snapshots; the driver reads a few rows."""
     chosen = _inferred(spark, rows) if schema is None else _parsed(rows, schema)
     names = chosen.fieldNames()
     splits = rows.splits(spark.sparkContext.defaultParallelism * _TASKS_PER_CORE)
@@ -71,7 +71,7 @@ def _inferred(spark: SparkSession, rows: Rows) -> StructType:
 
 
 def as_spark(value: Any) -> Any:
-    """`value` in a form that Spark has a type for, as far as there is one."""
+    """Return `value` in a form that Spark has a type for; unchanged if there is none."""
     if value is None or isinstance(value, str | int | float | bytes | bool):
         return value
     if isinstance(value, dict):
@@ -80,7 +80,7 @@ def as_spark(value: Any) -> Any:
         return [as_spark(each) for each in value]
     if isinstance(value, Row) and not value.get_field_names():
         return tuple(as_spark(each) for each in value)
-    if hasattr(value, "as_dict"):  # a Row, or an object of a class that is gone
+    if hasattr(value, "as_dict"):  # a Row, or a StoredRecord
         return _struct(value.as_dict())
     if isinstance(value, tuple):
         fields = getattr(value, "_fields", None)

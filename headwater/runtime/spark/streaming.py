@@ -1,4 +1,4 @@
-"""Jobs with streaming DataFrames: Structured Streaming calls us once per micro-batch, which is an epoch.
+"""Jobs with streaming DataFrames: Structured Streaming calls `_on_batch` for each micro-batch, which is an epoch.
 
 Spark writes a micro-batch's offsets to its log before it calls us and notes the batch as done after we returned. Our
 manifest stands between the two, and keeps these offsets. Before Spark starts again its files are made what the manifest
@@ -52,7 +52,7 @@ class StreamingQueryDriver:
             query = writer.trigger(processingTime=f"{max(epoch_ms // 10, 1)} milliseconds").start()
             try:
                 while not query.awaitTermination(_WAIT_SECONDS):
-                    # Stopping a query inside an epoch makes Spark throw; `_on_batch` ends it there instead.
+                    # Stopping a query during an epoch makes Spark throw. Then `_on_batch` ends the query instead.
                     if self._coordinator.cancelled and not self._in_epoch:
                         query.stop()
             except StreamingQueryException as error:
@@ -64,7 +64,7 @@ class StreamingQueryDriver:
             raise JobCancelledError("the job was cancelled")
 
     def _input(self) -> DataFrame:
-        """One streaming DataFrame of all streams: tagged, each in a column of its own, if there are several."""
+        """Return one streaming DataFrame of all streams. Of several, each has a column of its own, and rows a tag."""
         if len(self._streams) == 1 and not self._ticks:
             frame: DataFrame = self._streams[0].dataframe
             return frame
@@ -97,7 +97,7 @@ class StreamingQueryDriver:
                 raise JobCancelledError("the job was cancelled")
             coordinator.serve_requests()
             if batch_id <= coordinator.spark.get("batch_id", -1):
-                return  # its manifest exists: the crash came before Spark noted the batch as done
+                return  # its manifest exists: Spark crashed before it noted the batch as done
             frames = self._split(batch)
             for source in coordinator.dataframes:
                 if not source.streaming and not source.exhausted:

@@ -1,7 +1,7 @@
-"""What runs inside Spark tasks: reading splits (stage 0), relaying to slots, and stateless stages.
+"""The code inside Spark tasks: reading splits (stage 0), relaying to slots, and stateless stages.
 
-These functions are called by PySpark's Python workers. Nothing here may depend on which worker runs a task; what is
-kept between tasks (the unpickled plan, opened stateless functions) is a cache and nothing else.
+PySpark's Python workers call these functions. Nothing here may depend on which worker runs a task: what a worker keeps
+between tasks (the unpickled plan, opened stateless functions) is only a cache.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ from headwater.runtime.stage.runner import RunnerIdentity, StageRunner
 from headwater.runtime.stage.source_task import SourceTask, run_source_task
 
 Routed = tuple[int, bytes]
-"""A frame and the partition of the next stage that gets it (or passes it on)."""
+"""A frame, with the partition of the next stage that processes it or passes it on."""
 
 
 class WorkerJob:
-    """A job as this Python worker knows it: the plan, and the stateless functions it has opened."""
+    """A job in this Python worker: the plan, and the stateless functions that the worker has opened."""
 
     _known: dict[str, WorkerJob] = {}  # noqa: RUF012 the cache is the point
 
@@ -49,27 +49,27 @@ class WorkerJob:
         )
         self._runners: dict[tuple[int, int], tuple[StageRunner, list[Routed]]] = {}
         self._borrowed: StageRunner | None = None
-        """A worker runs one task at a time."""
+        """The runner of the current task. A worker runs one task at a time."""
 
     @classmethod
     def of(cls, launch: SlotLaunch) -> WorkerJob:
-        """The job of this launch; jobs of earlier launches are closed and forgotten."""
+        """Return the job of this launch. Close and forget the jobs of earlier launches."""
         job = cls._known.get(launch.run_id)
         if job is None:
             for old in cls._known.values():
                 old.close()
             cls._known.clear()
             job = cls._known[launch.run_id] = cls(launch)
-            # PySpark runs a full garbage collection after every task: 40 ms over all that was imported, several times
-            # per epoch. What is here now stays for the worker's life, so let the collector pass it over.
+            # PySpark runs a full garbage collection after every task: several times per epoch, 40 ms for all imported
+            # modules. These objects stay for the worker's life, so exempt them from collection.
             gc.freeze()
-            # Batches are thousands of short-lived tuples; the default of 700 makes the collector look at each batch.
+            # Batches are thousands of short-lived tuples; with the default of 700, each batch would cause collections.
             gc.set_threshold(100_000, 20, 50)
             leave_quietly(sys.modules["__main__"])
         return job
 
     def borrow_runner(self, stage: int, partition: int, incarnation: int) -> tuple[StageRunner, list[Routed]]:
-        """A runner with opened functions, and the list into which it emits. Give it back only after success."""
+        """Return a runner with opened functions, and its output list. Give it back only after success."""
         found = self._runners.pop((stage, partition), None)
         if found is not None:
             self._borrowed = found[0]
@@ -84,7 +84,7 @@ class WorkerJob:
     def give_back(
         self, stage: int, partition: int, runner: StageRunner, outbox: list[Routed], *, final: bool = False
     ) -> None:
-        """The task is done. With `final` it was the last one, and the functions are closed."""
+        """Return a runner after its task has succeeded. With `final` it was the last task: close the functions."""
         self._borrowed = None
         if final:
             runner.close()
@@ -93,7 +93,7 @@ class WorkerJob:
 
     @classmethod
     def give_up(cls, launch: SlotLaunch) -> None:
-        """The task of the job has ended. If not well, what its sinks wrote goes: it would fill the disk."""
+        """Called when a task has ended. If it failed, abort its runner: sinks delete what they wrote."""
         job = cls._known.get(launch.run_id)
         if job is not None and job._borrowed is not None:
             runner, job._borrowed = job._borrowed, None
@@ -110,12 +110,12 @@ class WorkerJob:
 
 
 def next_target(partition: int, parallelism: int) -> int:
-    """Where a frame goes that only passes through the next stage."""
+    """Return the partition of the next stage through which a frame passes on its way to a later stage."""
     return partition % max(parallelism, 1)
 
 
 class _Task:
-    """One task of one stage in one epoch attempt: guards, routing of frames that only pass, errors as frames."""
+    """One task of one stage in one epoch attempt: routes frames, and turns errors into frames."""
 
     def __init__(self, header: EpochHeader, launch: SlotLaunch, stage: int, partition: int) -> None:
         self.header = header
@@ -124,7 +124,7 @@ class _Task:
         self.launch = launch
 
     def to_driver(self, message: object, kind: int = FrameKind.ACK) -> Iterator[Routed]:
-        """A frame for the driver. An error goes to all partitions of the next stage, so that none of them goes on."""
+        """Yield a frame for the driver. An error goes to all partitions of the next stage, so that all of them stop."""
         frame = encode_frame(Header(kind, TO_DRIVER, 0, 0, "", 0, 0), pickle.dumps(message, 5))
         width = self.width_of_next()
         if kind == FrameKind.ERROR:
@@ -138,7 +138,7 @@ class _Task:
         return following[0] if following else 1
 
     def route(self, routed: Iterable[Routed]) -> Iterator[Routed]:
-        """Frames of operators name their target in the destination stage; those that go further are relayed."""
+        """Yield the operators' frames with their targets in the next stage, which relays those for later stages."""
         for target, frame in routed:
             header = decode_header(frame)
             if header.stage == self.stage + 1:
@@ -147,12 +147,12 @@ class _Task:
                 yield next_target(self.partition, self.width_of_next()), frame
 
     def guarded(self, body: Callable[[], Iterator[Routed]]) -> Iterator[Routed]:
-        """Run the task; what goes wrong travels to the driver as a frame, not as a Spark failure with its noise."""
+        """Run the task. Errors travel to the driver as frames, not as noisy Spark failures."""
         context = TaskContext.get()
         if context is not None:
             watch_this_worker(self.launch.health_seconds)
         if context is not None and context.attemptNumber() > 0:
-            # Spark retries a lost task by itself; a slot must see each attempt once, so the driver starts a new one.
+            # Spark retried a lost task by itself. A slot must see each attempt once: the driver starts a new attempt.
             failure = EpochFailure("Spark retried a task; the epoch starts over", retry=True)
             yield from self.to_driver(failure, FrameKind.ERROR)
             return
@@ -175,7 +175,7 @@ class _Task:
 
 
 def stage_zero_task(header: EpochHeader, launch: SlotLaunch, index: int) -> _Task:
-    """The task of stage 0 with number `index`, for sources that Spark itself reads."""
+    """Return task `index` of stage 0, for sources that Spark itself reads."""
     return _Task(header, launch, 0, index)
 
 
@@ -204,7 +204,7 @@ def _read_splits(task: _Task, source_task: SourceTask) -> Iterator[Routed]:
 def operator_stage(
     header: EpochHeader, launch: SlotLaunch, stage: int, partition: int, frames: Iterable[bytes]
 ) -> Iterator[Routed]:
-    """A later stage: collect the partition's frames, put them in order, and run them here or in the slot."""
+    """A later stage: collect the partition's frames, order them, and process them here or in the slot."""
     task = _Task(header, launch, stage, partition)
     return task.guarded(lambda: _run_stage(task, frames))
 

@@ -68,7 +68,7 @@ def only_writer(directory: Path) -> Iterator[bool]:
 
 
 def _run_a_job(jvm_options: tuple[str, ...], directory: str) -> None:
-    """Two stages, slots, a shuffle, checkpoints: what nearly every job needs of Spark."""
+    """Run a job with two stages, slots, a shuffle and checkpoints: it uses what nearly every job needs of Spark."""
     conf = {
         "headwater.master": "local[2]",
         "spark.driver.extraJavaOptions": " ".join((session.jvm_options("off"), *jvm_options)),
@@ -83,7 +83,7 @@ def _run_a_job(jvm_options: tuple[str, ...], directory: str) -> None:
 
 
 def _is_usable(java: str, archive: Path) -> bool:
-    """Half an archive (a full disk) makes a JVM crash, so nobody may ever see one."""
+    """Return True if a JVM can use the archive. A partial archive (the disk was full) makes a JVM crash."""
     options = ["-Xshare:on", f"-XX:SharedArchiveFile={archive}", "-XX:ErrorFile=/dev/null"]
     command = [java, *options, "-cp", class_path(_find_spark_home()), "-version"]
     return subprocess.run(command, capture_output=True, check=False).returncode == 0

@@ -1,1 +1,1 @@
-"""One stage in one partition: its input in order, its operators, its output as chunks."""
+"""One stage in one partition: orders its input, runs its operators, cuts its output into chunks."""

@@ -1,8 +1,8 @@
-"""Frames: what travels between stages, to slots, and back to the driver.
+"""Frames: the messages between stages, to slots, and back to the driver.
 
 A frame is ``[4-byte header length][header][payload]``. The header is a tuple of plain values, so that relays route a
-frame without touching its payload. Frames exist only while an epoch runs and are never persisted; both ends run the
-same version of headwater and of Python, which the slot's handshake checks.
+frame without reading its payload. Frames exist only while an epoch runs and are never persisted. Both ends run the
+same version of headwater and of Python; the slot's handshake checks that.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 _LENGTH = struct.Struct("<I")
 
 TO_DRIVER = 1 << 20
-"""The destination stage of acknowledgements and errors: beyond every real stage."""
+"""The destination stage of acknowledgements and errors, larger than every real stage."""
 
 
 class FrameKind:
@@ -28,10 +28,10 @@ class FrameKind:
 
 
 class Header(NamedTuple):
-    """Where a frame goes and where it stands in its channel.
+    """A frame's destination, and its place in its channel.
 
     A channel is one producer on one edge: a source split, or one partition of an operator. `seq` counts the frames of
-    a channel within the epoch. `watermark` held before the records (DATA), or is the channel's last one (END).
+    a channel within the epoch. `watermark` is the watermark before the records (DATA), or the channel's last one (END).
     """
 
     kind: int
@@ -53,13 +53,13 @@ def encode_frame(header: Header, payload: bytes = b"") -> bytes:
 
 
 def decode_header(frame: bytes) -> Header:
-    """The header alone; the payload is not looked at."""
+    """Return the header. Does not read the payload."""
     (length,) = _LENGTH.unpack_from(frame)
     return Header(*marshal.loads(memoryview(frame)[4 : 4 + length]))
 
 
 def payload_of(frame: bytes) -> memoryview:
-    """The payload's bytes, not copied."""
+    """Return the payload without copying it."""
     (length,) = _LENGTH.unpack_from(frame)
     return memoryview(frame)[4 + length :]
 

@@ -23,19 +23,19 @@ from headwater.state.keys.key_groups import KeyRouter
 from headwater.state.keys.stable_hash import stable_hash
 
 CHUNK_RECORDS = 4096
-"""A target's buffer is sent when it holds this many records."""
+"""A target's buffer is sent when it has this many records."""
 
 Emit = Callable[[int, bytes], None]
-"""Hands a frame on: `(target partition of the next stage on the way, frame)`."""
+"""Sends a frame: `(target partition in the destination stage, frame)`."""
 
 Timestamps = list[int | None] | None
 
 
 class EdgeWriter:
-    """One edge, as one partition or split writes it during one epoch.
+    """Writes the records of one partition or split to one edge.
 
-    `edge` is the id of the consuming operator and the position of the input in its list, so that the consumer knows
-    where a frame belongs. Frames for a stage further away than the next travel through the relays in between.
+    `edge` combines the id of the consuming operator and the position of the input (see `edge_id`). Frames for a stage
+    beyond the next one pass through the relays in between.
     """
 
     def __init__(
@@ -84,7 +84,7 @@ class EdgeWriter:
         self._route(values, timestamps)
 
     def advance(self, watermark: int) -> None:
-        """The producer's watermark is now `watermark`: later records go into later chunks."""
+        """Set the producer's watermark. Later records go into new chunks."""
         if watermark <= self.watermark:
             return
         self.watermark = watermark
@@ -92,7 +92,7 @@ class EdgeWriter:
             self._flush(target)
 
     def end_channel(self, *, ended: bool) -> None:
-        """Send what is buffered and tell every target where the channel stands at the end of the epoch."""
+        """End the epoch: send the buffered records, and tell every target the channel's last watermark."""
         for target in range(self._parallelism):
             self._flush(target)
             header = Header(
@@ -140,7 +140,7 @@ class EdgeWriter:
         self._turn = (first + len(values)) % n
 
     def _scattered(self, values: list[Any], timestamps: Timestamps) -> None:
-        # A linear congruential walk: looks random, is the same on every replay of the epoch.
+        # A linear congruential generator: it looks random, but is the same in every replay of the epoch.
         targets = []
         state = self._turn + 12345
         for _ in values:
@@ -154,7 +154,7 @@ class EdgeWriter:
         key_of, router = self._key_of, self._router
         try:
             if self._parallelism == 1:
-                for value in remaining:  # routing is trivial, but a bad key must not get through
+                for value in remaining:  # all go to partition 0, but a bad key must raise
                     router[key_of(value)]
                 self._append(0, values, timestamps)
                 return
@@ -259,12 +259,12 @@ class EdgeWriter:
             return InvalidKeyError(
                 f"key_by before operator '{self._operator_name}', record {short_repr(record)}: {error}"
             )
-        if isinstance(error, TypeMismatchError):  # of a key whose type was declared
+        if isinstance(error, TypeMismatchError):  # the key does not fit its declared type
             return TypeMismatchError(f"key_by before operator '{self._operator_name}', epoch {self.epoch}: {error}")
         return self._user_error(f"key_by before {self._operator_name}", record, error)
 
     def _invalid_key(self, record: Any) -> InvalidKeyError | None:
-        """Why the record's key cannot be one: the router leaves that to Python's own error, which costs nothing."""
+        """Return why the record's key cannot be a key; None if it can. The router itself does not check, for speed."""
         try:
             stable_hash(self._key_of(record))
         except InvalidKeyError as error:

@@ -13,11 +13,11 @@ from headwater.runtime.stage.runner import consumer_of
 from headwater.time.merge import ChannelInput, merge
 
 SPOOL_BYTES = 64 << 20
-"""What an epoch's frames may take in memory before they go to a temporary file."""
+"""An epoch's frames beyond this size go to a temporary file."""
 
 
 class Step(NamedTuple):
-    """One thing for a stage runner to do. `node` is an edge for a chunk and a head operator otherwise."""
+    """One step of a stage runner. `node` is an edge if `kind` is "chunk", otherwise a head operator."""
 
     kind: str  # "chunk" | "watermark" | "idle"
     node: int
@@ -33,7 +33,7 @@ class _Channel:
 
 
 class Spool:
-    """Payloads of an epoch: in memory at first, in a temporary file beyond a limit."""
+    """The payloads of an epoch: in memory up to a limit, then in a temporary file."""
 
     def __init__(self, limit: int = SPOOL_BYTES) -> None:
         self._limit = limit
@@ -63,7 +63,7 @@ class Spool:
 
 
 class StageInput:
-    """All frames of an epoch for one partition. Frames for others are handed on by the caller (`passing`)."""
+    """All frames of an epoch for one partition. The caller must send on frames for other stages (`passing`)."""
 
     def __init__(self, stage: int) -> None:
         self._stage = stage
@@ -73,7 +73,7 @@ class StageInput:
         self.errors: list[tuple[Header, bytes]] = []
 
     def add(self, frame: bytes) -> None:
-        """Take one frame off the shuffle."""
+        """Add one frame from the shuffle."""
         header = decode_header(frame)
         if header.kind == FrameKind.ERROR:
             self.errors.append((header, frame))
@@ -89,12 +89,12 @@ class StageInput:
                 channel.watermark, channel.idle, channel.ended = header.watermark, header.idle, header.ended
 
     def steps(self, floors: Mapping[int, int]) -> Iterator[Step]:
-        """What the runner must do, in order. `floors` has each head operator's watermark of the last epoch."""
+        """Yield the runner's steps in order. `floors` is {head operator: its watermark after the last epoch}."""
         plans = [self._head_steps(head, floors.get(head, MIN_WATERMARK)) for head in sorted(self._heads)]
         if len(plans) == 1:
             yield from plans[0]
             return
-        # Several heads: the one whose event time is furthest behind goes first.
+        # Several heads: the one with the smallest watermark goes first.
         waiting = [(floors.get(head, MIN_WATERMARK), index) for index, head in enumerate(sorted(self._heads))]
         while waiting:
             waiting.sort()

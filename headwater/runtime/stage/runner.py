@@ -1,6 +1,6 @@
 """Runs the operators of one stage in one partition: wiring, watermarks, epochs. Knows no Spark and no sockets.
 
-The same runner works in a slot (stateful stages), in a Python worker (stateless ones) and for the splits of stage 0.
+The same runner works in a slot (stateful stages), in a Python worker (stateless stages) and for the splits of stage 0.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ Timestamps = list[int | None] | None
 
 
 def edge_id(consumer: int, position: int) -> int:
-    """The number of an edge: the consuming operator's id, and which of its inputs."""
+    """Return the id of an edge, made of the consuming operator's id and the position of the input."""
     return consumer << 8 | position
 
 
 def consumer_of(edge: int) -> int:
-    """The consuming operator's id of an edge."""
+    """Return the id of the operator that consumes an edge."""
     return edge >> 8
 
 
 class OperatorPort:
-    """One way into an operator. Several ports of one operator share its gate."""
+    """One input of an operator. All ports of one operator share its gate."""
 
     def __init__(self, gate: Gate, input_index: int, producer: int | None = None) -> None:
         self._gate = gate
@@ -106,12 +106,12 @@ class Gate:
                 raise self.exited(error, f"none: the watermark became {watermark}") from error
 
     def exited(self, error: SystemExit, record: str) -> UserCodeError:
-        """What to raise where user code called sys.exit(): it must not end a process that is not the user's."""
+        """Return the error to raise if user code called sys.exit(): it must not end headwater's process."""
         epoch = self.operator.context.epoch
         return UserCodeError(self.spec.name, f"<{record}>", epoch, user_traceback(error), repr(error))
 
     def reset(self) -> None:
-        """Take the ports' watermarks as they are now, without telling the operator's successors."""
+        """Set the operator's watermark from its ports, without emitting it downstream."""
         self._idle = False
         watermark = min((port.watermark for port in self.ports if not port.is_idle), default=MIN_WATERMARK)
         self.operator.context.watermark = watermark
@@ -120,7 +120,7 @@ class Gate:
 
 
 class EdgePort:
-    """The beginning of an edge that leaves the stage."""
+    """A port that writes to an edge out of the stage."""
 
     def __init__(self, writer: EdgeWriter) -> None:
         self.writer = writer
@@ -135,7 +135,7 @@ Port = OperatorPort | EdgePort
 
 
 class Fan:
-    """An operator's or source's output: every port behind it, by side tag. Implements `operators.base.Output`."""
+    """The output of an operator or source: all ports that it feeds, by side tag. Implements `operators.base.Output`."""
 
     def __init__(self) -> None:
         self.main: list[Port] = []
@@ -166,10 +166,10 @@ class Fan:
 
 
 def _own_copy(factory: Callable[[], Operator]) -> Callable[[], Operator]:
-    """As in Flink, every partition of every operator has a function object of its own.
+    """Return a copy of `factory`, so that every partition has function objects of its own, as in Flink.
 
-    One Python worker runs several partitions of a stage, and the plan holds each function once: without a copy, what
-    `open` sets in one partition's function would be seen by the other's.
+    One Python worker runs several partitions of a stage, and the plan has each function once: without a copy, one
+    partition would see what `open` sets in another partition's function.
     """
     copied: Callable[[], Operator] = pickle.loads(cloudpickle.dumps(factory))
     return copied
@@ -191,7 +191,7 @@ def _deliver(ports: list[Port], values: list[Any], timestamps: Timestamps) -> No
 
 @dataclass(frozen=True)
 class RunnerIdentity:
-    """Who runs: the same for all epochs of a runner."""
+    """Whose partition a runner runs. The same for all its epochs."""
 
     job_id: str
     partition: int
@@ -208,14 +208,14 @@ class EpochOutcome:
     records_in: dict[str, int] = field(default_factory=dict)
     state_entries: int = 0
     metrics: Measured = field(default_factory=dict)
-    """What user functions measured in this epoch, {operator uid: {partition: delta}}; only operators that measure."""
+    """Metrics of user functions in this epoch, {operator uid: {partition: delta}}; only of operators with metrics."""
 
 
 class StageRunner:
     """The operators of one stage in one partition.
 
-    Life: construct, `open()` (after the backends were restored), then per epoch `begin_epoch`, any number of `batch`,
-    `advance` and `idle`, and `finish_epoch` or `abort_epoch`; `close()` at the end. Not thread safe.
+    Life cycle: construct; restore the backends; `open()`; for each epoch `begin_epoch`, any number of `batch`,
+    `advance` and `idle`, then `finish_epoch` or `abort_epoch`; at the end `close()`. Not thread safe.
     """
 
     def __init__(self, plan: JobPlan, stage: int, identity: RunnerIdentity, emit: Emit) -> None:
@@ -230,7 +230,7 @@ class StageRunner:
         self._edges: list[tuple[int, EdgeWriter]] = []  # (producer, writer)
         self._sources = list(plan.sources) if stage == 0 else []
         self._rocksdb: Any = None
-        self._active: set[int] = set()  # nodes that the source under way reaches; all of them in later stages
+        self._active: set[int] = set()  # nodes that the current source reaches; in later stages all nodes
         self._build()
 
     # --- wiring
@@ -280,7 +280,7 @@ class StageRunner:
         )
 
     def _backend_options(self) -> Any:
-        """What all keyed backends of this runner share."""
+        """Return the options that all keyed backends of this runner share; None for heap backends."""
         settings = self._plan.settings
         if backend_kind(settings.get("state.backend.type", HEAP)) == HEAP:
             return None
@@ -305,7 +305,7 @@ class StageRunner:
             return
         edge = edge_id(consumer.id, position)
         if gate is not None and consumer.stage == self._stage:
-            # All edges into an operator are merged before they get here: one port, one watermark.
+            # `StageInput` merges all edges into an operator, so they share one port and one watermark.
             port = self._heads.get(consumer.id)
             if port is None:
                 port = self._heads[consumer.id] = OperatorPort(gate, spec.input_index)
@@ -328,12 +328,12 @@ class StageRunner:
     # --- life cycle
 
     def open(self) -> None:
-        """Open every operator. State must have been restored."""
+        """Open every operator. Call it after state is restored."""
         for gate in self._gates.values():
             gate.operator.open()
 
     def close(self) -> None:
-        """Close every operator; the first error is raised after all were closed."""
+        """Close every operator, then raise the first error, if any."""
         errors: list[Exception] = []
         for gate in self._gates.values():
             try:
@@ -344,7 +344,7 @@ class StageRunner:
             raise errors[0]
 
     def backends(self) -> list[KeyedStateBackend | OperatorStateBackend]:
-        """All state of this partition, in a stable order."""
+        """Return all backends of this partition, always in the same order."""
         found: list[KeyedStateBackend | OperatorStateBackend] = []
         for gate in self._gates.values():
             context = gate.operator.context
@@ -355,16 +355,16 @@ class StageRunner:
         return found
 
     def keyed_backend(self, uid: str) -> KeyedStateBackend | None:
-        """The keyed state of operator `uid`, if it is here."""
+        """Return the keyed backend of operator `uid`, if this partition has it."""
         for gate in self._gates.values():
             if gate.spec.uid == uid:
                 return gate.operator.context.keyed_backend
         return None
 
     def restore_split_operators(self, states: Mapping[str, OperatorStateBackend]) -> dict[str, OperatorStateBackend]:
-        """Stage 0, before a split: give the operators whose state belongs to the split (watermark generators) theirs.
+        """Give split-scoped operators (watermark generators) the state of a split. For stage 0, before each split.
 
-        Returns the backends in use, by uid, so that the caller can persist them with the split's position.
+        Return the backends in use, by uid. The caller persists them with the split's position.
         """
         used: dict[str, OperatorStateBackend] = {}
         for gate in self._gates.values():
@@ -390,10 +390,10 @@ class StageRunner:
         source_id: int | None = None,
         channel: str | None = None,
     ) -> None:
-        """Start an epoch where the last committed one left the watermarks.
+        """Start an epoch with the watermarks of the last committed one.
 
-        Stage 0 runs one split of one source at a time, each a channel of its own: ports that the source does not reach
-        count as idle, and edges that it does not reach stay silent.
+        Stage 0 runs one split of one source at a time, and each split is a channel: ports that the source does not
+        reach count as idle, and edges that it does not reach send nothing.
         """
         self._active = self._reached_from(source_id)
         for node, fan in self._fans.items():
@@ -437,24 +437,24 @@ class StageRunner:
         return next(source.uid for source in self._sources if source.id == node)
 
     def source_output(self, source_id: int) -> Fan:
-        """Where the records of a source go (stage 0)."""
+        """Return the output of a source (stage 0)."""
         return self._fans[source_id]
 
     def batch(self, edge: int, values: list[Any], timestamps: Timestamps) -> None:
-        """Records of an edge, for its head operator."""
+        """Process records of an edge in its head operator."""
         port, input_index = self._head_inputs[edge]
         port.batch_of(input_index, values, timestamps)
 
     def advance(self, head: int, watermark: int) -> None:
-        """The merged watermark of a head operator's edges."""
+        """Set the merged watermark of a head operator's edges."""
         self._heads[head].advance(watermark)
 
     def idle(self, head: int, idle: bool) -> None:
-        """Whether all channels into a head operator are idle."""
+        """Set whether all channels into a head operator are idle."""
         self._heads[head].idle(idle)
 
     def finish_epoch(self, now_ms: int, *, ended: bool | None = None) -> EpochOutcome:
-        """End the epoch: last timers, sinks prepare, edges send what they hold."""
+        """End the epoch: fire the last timers, let sinks prepare their commit, and send all buffered records."""
         outcome = EpochOutcome()
         timers: list[int] = []
         for gate in self._gates.values():
@@ -487,14 +487,14 @@ class StageRunner:
         return outcome
 
     def watermarks(self) -> dict[str, int]:
-        """Where event time stands, in the form that `begin_epoch` takes."""
+        """Return the current watermarks, in the form that `begin_epoch` takes."""
         found = {f"out:{self._uid(node)}": self._fans[node].watermark for node in self._active}
         found.update({f"head:{self._uid(head)}": port.watermark for head, port in self._heads.items()})
         return found
 
     def abort_epoch(self) -> None:
-        """Give the epoch up. State is rolled back by the owner of the backends."""
+        """Give the epoch up. The owner of the backends rolls back the state."""
         for gate in self._gates.values():
             gate.operator.abort_epoch()
             if gate.operator.context.metrics is not None:
-                gate.operator.context.metrics.take_delta()  # the replay counts, not the attempt
+                gate.operator.context.metrics.take_delta()  # drop the attempt's counts: the replay counts again

@@ -37,8 +37,8 @@ class SplitAssignment:
 class SourceTask:
     """What one task of stage 0 does in one epoch.
 
-    A source that has nothing to read still holds (or, at its end, releases) event time downstream: `marker` has the
-    watermarks that stand for the whole source. With `final` the job's input is over: event time ends here.
+    A source with nothing to read still holds event time downstream (or, at its end, releases it): `marker` has the
+    watermarks of the whole source. With `final`, the job's input has ended, and the task emits MAX_WATERMARK.
     """
 
     index: int
@@ -70,7 +70,7 @@ class _Totals:
 def run_source_task(
     runner: StageRunner, task: SourceTask, source: Any, source_name: str, attempt: Attempt, now_ms: int, batch: int
 ) -> Iterator[SplitAck | SourceAck | None]:
-    """Read the task's splits. Yields None after each batch, so that the caller can send on what came out."""
+    """Read the task's splits. Yield None after each batch, so that the caller can send the output on."""
     totals = _Totals()
     for ordinal, assignment in enumerate(task.splits):
         yield from _read_split(runner, task, assignment, source, source_name, attempt, ordinal, now_ms, batch, totals)
@@ -162,7 +162,7 @@ def read_dataframe(
 
 
 def load_operator_state(data: bytes) -> dict[str, OperatorStateBackend]:
-    """Backends of the operators whose state belongs to a split, by uid."""
+    """Return {uid: backend} of the operators whose state belongs to a split."""
     backends: dict[str, OperatorStateBackend] = {}
     for section in pickle.loads(data) if data else ():
         backend = backends.setdefault(section.uid, OperatorStateBackend(section.uid))
@@ -171,6 +171,6 @@ def load_operator_state(data: bytes) -> dict[str, OperatorStateBackend]:
 
 
 def dump_operator_state(backends: dict[str, OperatorStateBackend]) -> bytes:
-    """The inverse of `load_operator_state`."""
+    """Encode the backends for `load_operator_state`."""
     sections = [section for backend in backends.values() for section in backend.full_sections()]
     return pickle.dumps(sections, 5) if sections else b""
