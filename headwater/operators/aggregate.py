@@ -14,7 +14,7 @@ from headwater.operators.reduce import KeyedReduceOperator
 
 
 class AggregationKind(Enum):
-    """What is kept of two records of one key."""
+    """How two records of one key are combined."""
 
     SUM = "sum"
     MIN = "min"
@@ -42,7 +42,7 @@ class FieldAggregation(ReduceFunction):
             try:
                 return self._reduce_tuples(value1, value2)
             except (IndexError, TypeError):
-                pass  # the long way says what is wrong
+                pass  # the slow path below raises a better error
         if not isinstance(value2, (tuple, list, Row, dict)):
             return self._combine(value1, self.field_of(value2))
         field1, field2 = self.field_of(value1), self.field_of(value2)
@@ -53,7 +53,7 @@ class FieldAggregation(ReduceFunction):
         return self._replaced(value1, self._combine(field1, field2))
 
     def _reduce_tuples(self, value1: tuple[Any, ...], value2: tuple[Any, ...]) -> tuple[Any, ...]:
-        """As below, for by far the most frequent kind of records."""
+        """A fast path for tuples, by far the most frequent records."""
         field: Any = self.field
         kept = self._combine(value1[field], value2[field])
         if self._keeps_record:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 class Output(Protocol):
-    """Where an operator's results go: the next operators of the chain, or the edges that leave the stage.
+    """Receives an operator's results: for the next operators of the chain, or for edges out of the stage.
 
     `timestamps` is None when no record of the batch has a timestamp; otherwise it is as long as `values` and may hold
     None for single records. The receiver owns both lists, and all in them that can change, after the call. Whoever goes
@@ -52,7 +52,7 @@ class Output(Protocol):
 
 @dataclass
 class OperatorContext:
-    """What an operator may know about where it runs. Made by the runner, handed over in `setup`."""
+    """What an operator may know about its partition and job. The runner makes it and passes it to `setup`."""
 
     uid: str
     name: str
@@ -63,21 +63,21 @@ class OperatorContext:
     job_name: str = "job"
     attempt: int = 0
     keyed_backend: KeyedStateBackend | None = None
-    """State and timers of the current key; None for an operator that is not keyed."""
+    """State and timers of the current key. None: the operator is not keyed."""
     operator_backend: OperatorStateBackend | None = None
-    """Non-keyed list (and later broadcast) state; always there in a slot and in the harness."""
+    """Non-keyed list and broadcast state. Always set in a slot and in the harness."""
     batch_mode: bool = False
     """BATCH: aggregations emit only their final value, at the end of input."""
     job_parameters: Mapping[str, str] = field(default_factory=dict)
     metrics: Any = None
     epoch: int = 0
-    """The epoch under way; the runner updates it before the first call of each epoch."""
+    """The current epoch. The runner sets it before the first call of each epoch."""
     attempt_id: str = "0"
-    """Unique per epoch attempt; sink writers name their files with it. Updated with `epoch`."""
+    """Unique per epoch attempt, for the names of sinks' files. Set with `epoch`."""
     processing_time_ms: int = 0
-    """The epoch's `now`; updated with `epoch`."""
+    """The epoch's `now`. `process_time` sets it."""
     watermark: int = MIN_WATERMARK
-    """The operator's current watermark; the operator base class updates it."""
+    """The operator's current watermark. The operator base class sets it."""
 
 
 class Operator(ABC):
@@ -87,30 +87,30 @@ class Operator(ABC):
     output: Output
 
     def setup(self, context: OperatorContext, output: Output) -> None:
-        """Take the context and the output. Called once, before any other call."""
+        """Set the context and the output. Called once, before any other call."""
         self.context = context
         self.output = output
 
     def open(self) -> None:
-        """Prepare for records; state may be read from here on. User functions' `open` is called here."""
+        """Prepare for records. State may be read from here on. Calls the user function's `open`."""
 
     def read_ahead(self, values: list[Any]) -> None:
-        """These are processed next: a chance to read the state of all of them at once."""
+        """Called before `process_batch(values)`: the operator may read the state of all these records at once."""
 
     @abstractmethod
     def process_batch(self, values: list[Any], timestamps: list[int | None] | None, input_index: int = 0) -> None:
         """Process records of one input, in order. The lists, and the records in them, belong to the operator."""
 
     def process_watermark(self, watermark: int) -> None:
-        """Event time reached `watermark` (the minimum over all inputs; it only ever grows).
+        """Event time has reached `watermark`, the minimum over all inputs. It never goes back.
 
-        Emit what became due first, then pass the watermark on: `super().process_watermark(watermark)` last.
+        Emit what is due first, then pass the watermark on: call `super().process_watermark(watermark)` last.
         """
         self.context.watermark = watermark
         self.output.emit_watermark(watermark)
 
     def process_idle(self, idle: bool) -> None:
-        """All inputs are idle (or no longer are)."""
+        """All inputs are idle, or (False) no longer are."""
         self.output.emit_idle(idle)
 
     def process_time(self, now_ms: int) -> None:
@@ -118,18 +118,18 @@ class Operator(ABC):
         self.context.processing_time_ms = now_ms
 
     def next_processing_timer(self) -> int | None:
-        """The earliest processing-time timer that is set, so that the driver knows when time must pass."""
+        """Return the time of the earliest processing-time timer, or None: the driver runs an epoch then."""
         return None
 
     def end_of_input(self) -> None:
-        """All inputs have ended. Emit what only an end can tell."""
+        """All inputs have ended. Emit what the operator held back until the end."""
 
     def prepare_commit(self) -> list[Any]:
-        """Sinks: the committables of the epoch that ends now."""
+        """Return the committables of the epoch that ends now. Only sinks have any."""
         return []
 
     def abort_epoch(self) -> None:
-        """The epoch under way is given up. State is rolled back by the backends; drop anything else it left."""
+        """Give the current epoch up. The backends roll back state; drop everything else that the epoch left."""
 
     def close(self) -> None:
-        """The partition ends here. User functions' `close` is called here."""
+        """Close the operator. Called last. Calls the user function's `close`."""

@@ -22,11 +22,11 @@ from headwater.state.keyed_backend import KeyedStateBackend
 from headwater.state.timers import TimerQueue
 
 MAX_RESULTS_HELD = 4096
-"""Results of timers go out in batches of about this size: the last watermark of a job may fire millions at once."""
+"""Emit results of timers in batches of about this size: the last watermark of a job may fire millions at once."""
 
 
 class _UnkeyedContext(ProcessFunction.Context):
-    """The one context object of an operator; only `current_timestamp` changes from record to record."""
+    """The context of an operator, one object for all calls. Only `current_timestamp` changes from record to record."""
 
     def __init__(self, timer_service: TimerService) -> None:
         self._timer_service = timer_service
@@ -40,7 +40,7 @@ class _UnkeyedContext(ProcessFunction.Context):
 
 
 class _KeyedContext(KeyedProcessFunction.OnTimerContext):
-    """The one context object of a keyed operator, for records and for timers; the key is read from the backend."""
+    """The context of a keyed operator, one object for records and timers. It reads the key from the backend."""
 
     def __init__(self, backend: KeyedStateBackend, timer_service: TimerService) -> None:
         self._backend = backend
@@ -62,7 +62,7 @@ class _KeyedContext(KeyedProcessFunction.OnTimerContext):
 
 
 class _FiredTimer:
-    """Takes the place of the record in an error that `on_timer` raised."""
+    """Replaces the record in an error that `on_timer` raised."""
 
     def __init__(self, timestamp: int, key: Any, domain: TimeDomain) -> None:
         self._text = f"<timer at {timestamp} ({domain.name}) of key {key!r}>"
@@ -107,7 +107,7 @@ class KeyedProcessOperator(KeyedOperator):
     """Runs a `KeyedProcessFunction`.
 
     Results of a record have its timestamp, results of a timer the timer's. Event-time timers fire in the order of their
-    timestamps when the watermark passes them, and what they emit goes out before the watermark.
+    timestamps when the watermark passes them. Their results are emitted before the watermark.
     """
 
     def __init__(self, key_selector: Any, function: Any, method: str = "process_element") -> None:
@@ -164,7 +164,7 @@ class KeyedProcessOperator(KeyedOperator):
             self._fire(self._backend.processing_timers, MAX_WATERMARK, TimeDomain.PROCESSING_TIME)
 
     def _fire(self, timers: TimerQueue, up_to: int, domain: TimeDomain, reached: int = MIN_WATERMARK) -> None:
-        """Call `on_timer` for all that is due; `reached` is the watermark up to now."""
+        """Call `on_timer` for all timers up to `up_to`. `reached` is the watermark before."""
         first = timers.peek()
         if first is None or first > up_to:
             return
@@ -178,7 +178,7 @@ class KeyedProcessOperator(KeyedOperator):
             backend.current_key = key
             ctx.current_timestamp = timestamp
             if event_time:
-                # State expires by this clock: it must not jump ahead of the timers that are still to run.
+                # State expires by this clock: it must not pass timers that have not fired yet.
                 backend.watermark = max(timestamp, reached)
             try:
                 if produced := on_timer(timestamp, ctx):

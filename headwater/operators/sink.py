@@ -1,4 +1,4 @@
-"""The end of a stream: hands records to a sink's writer and collects what the epoch prepared."""
+"""The end of a stream: passes records to a sink's writer, and collects the committables of the epoch."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from headwater.operators.base import Operator
 
 
 class _Batch:
-    """Takes the place of the record where a writer does not say which one it failed on."""
+    """Replaces the record in an error if a writer does not say which record failed."""
 
     def __init__(self, values: list[Any]) -> None:
         self._values = values
@@ -21,9 +21,9 @@ class _Batch:
 
 
 class SinkOperator(Operator):
-    """Writes with one writer per epoch attempt, made when the first record comes: an empty epoch costs nothing.
+    """Uses one writer per epoch attempt, made when the first record comes: an empty epoch costs nothing.
 
-    Nothing is visible before the driver committed what `prepare_commit` returned.
+    Nothing is visible before the driver commits what `prepare_commit` returned.
     """
 
     def __init__(self, sink: Sink) -> None:
@@ -50,7 +50,7 @@ class SinkOperator(Operator):
         if self._writer is None:
             return []
         if self._attempt_id != self.context.attempt_id:
-            # A writer of an attempt that died without a word: what it wrote is not this epoch's.
+            # The writer belongs to an earlier attempt that ended without `abort_epoch`: its output is not this epoch's.
             self.abort_epoch()
             return []
         writer, self._writer = self._writer, None

@@ -1,4 +1,4 @@
-"""Gives records their event timestamps and makes the watermarks of one split or partition."""
+"""Assigns event timestamps to records, and makes the watermarks of one split or partition."""
 
 from __future__ import annotations
 
@@ -20,25 +20,25 @@ STATE_NAME = "watermark-generator"
 
 
 class TimestampsAndWatermarksOperator(Operator):
-    """Runs a `WatermarkStrategy`. Watermarks from upstream end here, save the last one, as in Flink.
+    """Runs a `WatermarkStrategy`. Drops watermarks from upstream, except the last one, as in Flink.
 
-    A watermark goes out after each batch, and for a generator of the user's own wherever it emits one. With an interval
-    the periodic ones go out only in epochs that begin at least so long after the last one that had them; with 0 never.
-    Without a timestamp assigner records keep the timestamp that they have, if any. Timestamps that cannot be used never
-    touch the watermark: they fail the job, or with `bad_timestamps='side-output'` their records go to `BAD_TIMESTAMPS`.
+    It emits a watermark after each batch, and wherever a user's own generator emits one. With an interval, it emits
+    periodic watermarks only in epochs that begin at least that long after the last epoch that had them; with 0, never.
+    Without a timestamp assigner, records keep their timestamps, if any. Bad timestamps never change the watermark: they
+    fail the job, or with `bad_timestamps='side-output'` their records go to `BAD_TIMESTAMPS`.
 
-    What the watermark depends on is kept in operator state, written when the epoch ends.
+    Everything that the watermark depends on is in operator state, which is written when the epoch ends.
     """
 
     split_scoped = True
-    """Behind a source its state belongs to the split that is read, not to the partition that reads it."""
+    """Directly after a source, its state belongs to the split, not to the partition that reads the split."""
 
     _last_emitted: int
     _idle: bool
     _last_due: int | None
-    """Processing time of the last epoch that had periodic watermarks; None without an interval."""
+    """Processing time of the last epoch with periodic watermarks; None without an interval."""
     _dirty: bool
-    """Whether something changed that the operator state does not have yet."""
+    """Something has changed that is not in operator state yet."""
 
     def __init__(
         self,
@@ -96,7 +96,7 @@ class TimestampsAndWatermarksOperator(Operator):
             super().process_watermark(watermark)
 
     def process_idle(self, idle: bool) -> None:
-        """Idleness is this operator's own to decide."""
+        """Ignore idleness of the inputs: this operator decides itself when it is idle."""
 
     def process_time(self, now_ms: int) -> None:
         super().process_time(now_ms)
@@ -113,7 +113,7 @@ class TimestampsAndWatermarksOperator(Operator):
             self._dirty = True  # the first look starts the clock
             self._idle = self._idle or self._idleness.is_idle(now_ms)
         if self._idle:
-            # Said again in every epoch: whoever runs the operator may be another process than in the last one.
+            # Emit it again in every epoch: another process may run the operator than in the last epoch.
             self.output.emit_idle(True)
         self._save()
 
@@ -147,7 +147,7 @@ class TimestampsAndWatermarksOperator(Operator):
             raise UserCodeError.from_exception(error, self.context.name, record, self.context.epoch) from error
 
     def _sort_out(self, values: list[Any], found: list[Any], latest: int) -> tuple[list[Any], list[int | None] | None]:
-        """The slow path: tell good from bad record by record."""
+        """The slow path: check the timestamp of each record."""
         good: list[Any] = []
         stamps: list[int | None] = []
         bad: list[Any] = []
@@ -177,7 +177,7 @@ class TimestampsAndWatermarksOperator(Operator):
     def _emit_with_generator(
         self, logic: GeneratedWatermarks, values: list[Any], stamps: list[int | None] | None
     ) -> None:
-        """Show every record to the user's generator, and cut the batch wherever it emits a watermark."""
+        """Call the user's generator for every record, and cut the batch wherever it emits a watermark."""
         start = 0
         for index, value in enumerate(values):
             stamp = None if stamps is None else stamps[index]
@@ -195,7 +195,7 @@ class TimestampsAndWatermarksOperator(Operator):
         self._emit_periodic(logic)
 
     def _is_due(self, now_ms: int) -> bool:
-        """Whether this epoch has periodic watermarks."""
+        """Return True if this epoch has periodic watermarks."""
         interval, last = self.watermark_interval_ms, self._last_due
         if interval is None or interval <= 0:
             return interval is None
@@ -249,7 +249,7 @@ class TimestampsAndWatermarksOperator(Operator):
             self._last_due = last_due[0] if last_due and self.watermark_interval_ms is not None else None
             self._last_emitted = self.context.watermark = last_emitted
             self._idle = idle
-            if kind == type(self._logic).__name__:  # else the job has another strategy now, which starts anew
+            if kind == type(self._logic).__name__:  # otherwise the job has another strategy now, which starts anew
                 self._logic.restore(logic_state)
             if self._idleness is not None:
                 self._idleness.restore(idleness_state)

@@ -1,4 +1,4 @@
-"""Checks records, and what functions store, against the types that the program declared for them."""
+"""Checks records, and the values that functions store, against their declared types."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from headwater.operators.base import Operator, OperatorContext, Output
 
 
 class TypeCheckOperator(Operator):
-    """Passes records on, converted where the type asks for it (a tuple to a Row); stops the job where one does not fit.
+    """Passes records on, converted if the type requires it (a tuple to a Row). A record that does not fit is an error.
 
-    `checked_name` is the operator whose output is checked: the error is about its records, not about this check.
+    `checked_name` is the operator whose output is checked. Errors name that operator.
     """
 
     def __init__(self, type_info: TypeInformation, checked_name: str | None = None) -> None:
@@ -37,7 +37,7 @@ class TypeCheckOperator(Operator):
 
 
 def check_state_types(context: OperatorContext) -> None:
-    """At the end of an epoch: stop the job if a function stored what does not fit the type its descriptor declares."""
+    """Raise if a function stored a value that does not fit its descriptor's type. Called at the end of an epoch."""
     for backend in (context.keyed_backend, context.operator_backend):
         if backend is not None:
             try:

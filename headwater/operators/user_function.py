@@ -1,4 +1,4 @@
-"""The base of operators that run a user's function: its life cycle, and what happens when it raises."""
+"""The base of operators that run a user's function: its life cycle, and its errors."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _NOT_ITERABLE = "object is not iterable"
 
 
 class NoRecord:
-    """Stands for the record in an error that no record caused."""
+    """Replaces the record in an error that no record caused."""
 
     def __init__(self, where: str) -> None:
         self._where = where
@@ -33,12 +33,12 @@ class NoRecord:
 
 
 def last_given(values: Sequence[Any], position: Iterator[Any]) -> Any:
-    """The record that `position`, an iterator over the list `values`, gave last: tells where a comprehension was."""
+    """Return the record that `position`, an iterator over `values`, yielded last: where a comprehension stopped."""
     return values[max(len(values) - length_hint(position) - 1, 0)]
 
 
 def method_of(function: Any, name: str, operator: str) -> Callable[..., Any]:
-    """The callable to run per record: `function.<name>` of a function class, or `function` itself if it is callable."""
+    """Return the callable to run per record: `function.<name>`, or `function` itself if it is callable."""
     method = getattr(function, name, None)
     if callable(method) and not isinstance(function, type):
         return method  # type: ignore[no-any-return]
@@ -52,10 +52,10 @@ def method_of(function: Any, name: str, operator: str) -> Callable[..., Any]:
 
 
 class UserFunctionOperator(Operator):
-    """Opens, re-opens and closes the user's function, and turns what it raises into `UserCodeError`.
+    """Opens, re-opens and closes the user's function, and turns its exceptions into `UserCodeError`.
 
-    After an epoch was given up the function is closed and opened again before the next one, as Flink does when it
-    restarts a task: what a function builds in `open` does not keep traces of records that will be replayed.
+    After an epoch is given up, the function is closed, and opened again before the next epoch, like Flink does when it
+    restarts a task. So what a function builds in `open` keeps no traces of records that will be replayed.
     """
 
     def __init__(self, function: Any) -> None:
@@ -77,7 +77,7 @@ class UserFunctionOperator(Operator):
         super().process_time(now_ms)
 
     def prepare_commit(self) -> list[Any]:
-        """Called at the end of each epoch on every operator: the function may write its operator state now."""
+        """Let the function write its operator state. Called on every operator at the end of each epoch."""
         if isinstance(self.function, CheckpointedFunction):
             try:
                 self.function.snapshot_state(RuntimeContext(self.context, restored=True))
@@ -92,7 +92,7 @@ class UserFunctionOperator(Operator):
         self._close_function(suppress=False)
 
     def user_error(self, error: BaseException, record: Any) -> Exception:
-        """What to raise for `error`, which user code raised while it processed `record`."""
+        """Return the exception to raise for `error`, which user code raised while it processed `record`."""
         made = UserCodeError.from_exception(error, self.context.name, record, self.context.epoch)
         if isinstance(error, TypeError) and str(error).endswith(_NOT_ITERABLE) and _raised_here(error):
             cause = f"{made.cause_repr}; the function must return a list or another iterable, or yield its results"
@@ -100,7 +100,7 @@ class UserFunctionOperator(Operator):
         return made
 
     def failure(self, error: Exception, values: Sequence[Any], position: Iterator[Any]) -> Exception:
-        """As `user_error`, for the record that the iterator `position` over the list `values` gave last."""
+        """Like `user_error`, for the record that `position`, an iterator over `values`, yielded last."""
         return self.user_error(error, last_given(values, position))
 
     def _open_function(self, *, restored: bool) -> None:
@@ -114,7 +114,7 @@ class UserFunctionOperator(Operator):
             where = "open()"
             if isinstance(self.function, Function) or has_life_cycle(self.function):
                 self.function.open(runtime_context)
-        except StateMigrationError:  # not the function's fault, and it says what to do
+        except StateMigrationError:  # not the function's fault, and its text says what to do
             raise
         except (Exception, SystemExit) as error:
             raise self.user_error(error, NoRecord(where)) from error
@@ -178,14 +178,14 @@ class KeyedOperator(UserFunctionOperator):
 
     def abort_epoch(self) -> None:
         super().abort_epoch()
-        self._backend.current_key = NO_KEY  # open() is called again, and must not see somebody's state
+        self._backend.current_key = NO_KEY  # open() is called again, and must not see the state of a key
 
     def close(self) -> None:
         self._backend.current_key = NO_KEY
         super().close()
 
     def user_error(self, error: BaseException, record: Any) -> Exception:
-        """Tells a bad key apart: an unhashable one surfaces only where the function first touches state."""
+        """Detect a bad key: an unhashable key fails only when the function first uses state."""
         problem: str | None = None
         if isinstance(error, InvalidKeyError):
             problem = str(error)
@@ -212,7 +212,7 @@ def captured_key(key: Any) -> Any:
 
 
 def _raised_here(error: BaseException) -> bool:
-    """Whether an operator raised `error`, not a function that it called."""
+    """Return True if an operator raised `error` itself, not a function that it called."""
     place = error.__traceback__
     while place is not None and place.tb_next is not None:
         place = place.tb_next
@@ -220,7 +220,7 @@ def _raised_here(error: BaseException) -> bool:
 
 
 def key_problem(key: Any) -> str | None:
-    """Why `key` cannot be a key; None if it can."""
+    """Return why `key` cannot be a key; None if it can."""
     if key is NO_KEY:
         return None
     try:
@@ -233,11 +233,11 @@ def key_problem(key: Any) -> str | None:
 
 
 def was_restored(context: OperatorContext) -> bool:
-    """Whether the partition finds state from before it was opened."""
+    """Return True if the partition has state from before it was opened."""
     backends = (context.operator_backend, context.keyed_backend)
     return any(backend is not None and backend.number_of_entries() > 0 for backend in backends)
 
 
 def has_life_cycle(function: Any) -> bool:
-    """Objects that look like a `Function` without extending it get the same life cycle, as in PyFlink."""
+    """Return True if `function` has `open` and `close`. It need not extend `Function`, as in PyFlink."""
     return hasattr(function, "open") and hasattr(function, "close") and not isinstance(function, type)

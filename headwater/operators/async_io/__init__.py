@@ -1,1 +1,1 @@
-"""Requests to other services, many at once."""
+"""Asynchronous requests to other services."""

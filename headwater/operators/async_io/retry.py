@@ -1,4 +1,4 @@
-"""Whether and when a request is tried again, as in `pyflink.datastream.async_retry_strategies`."""
+"""Whether and when to retry a request, as in `pyflink.datastream.async_retry_strategies`."""
 
 from __future__ import annotations
 
@@ -13,35 +13,35 @@ ExceptionPredicate = Callable[[Exception], bool]
 
 
 class AsyncRetryPredicate(ABC):
-    """Says which outcomes of a request are worth another attempt."""
+    """Says which outcomes of a request to retry."""
 
     @abstractmethod
     def result_predicate(self) -> ResultPredicate | None:
-        """True for results that are to be asked for again; None: no results are."""
+        """Return a function that is True for results to retry; None: retry no results."""
 
     @abstractmethod
     def exception_predicate(self) -> ExceptionPredicate | None:
-        """True for exceptions that are to be tried again; None: no exceptions are."""
+        """Return a function that is True for exceptions to retry; None: retry no exceptions."""
 
 
 class AsyncRetryStrategy(ABC):
-    """Says whether and when a request is tried again. Shared by all requests of a partition: keeps no state."""
+    """Says whether and when to retry a request. All requests of a partition share it, so it must keep no state."""
 
     @abstractmethod
     def can_retry(self, current_attempts: int) -> bool:
-        """Whether there may be another attempt after `current_attempts`."""
+        """Return True if another attempt is allowed after `current_attempts`."""
 
     @abstractmethod
     def get_backoff_time_millis(self, current_attempts: int) -> int:
-        """How long to wait before the attempt that follows attempt number `current_attempts`."""
+        """Return how long to wait after attempt number `current_attempts` before the next one."""
 
     @abstractmethod
     def get_retry_predicate(self) -> AsyncRetryPredicate:
-        """Which outcomes are worth another attempt."""
+        """Return which outcomes to retry."""
 
     @staticmethod
     def no_restart() -> AsyncRetryStrategy:
-        """Never try again."""
+        """Never retry."""
         return NO_RETRY_STRATEGY
 
     @staticmethod
@@ -51,7 +51,7 @@ class AsyncRetryStrategy(ABC):
         result_predicate: ResultPredicate | None,
         exception_predicate: ExceptionPredicate | None,
     ) -> AsyncRetryStrategy:
-        """Try again up to `max_attempts` times, always after the same time."""
+        """Retry up to `max_attempts` times, always after the same time."""
         return FixedDelayRetryStrategy(max_attempts, backoff_time_millis, result_predicate, exception_predicate)
 
     @staticmethod
@@ -63,7 +63,7 @@ class AsyncRetryStrategy(ABC):
         result_predicate: ResultPredicate | None,
         exception_predicate: ExceptionPredicate | None,
     ) -> AsyncRetryStrategy:
-        """Try again up to `max_attempts` times, each time after `multiplier` times the time before."""
+        """Retry up to `max_attempts` times. Each wait is `multiplier` times the wait before it."""
         return ExponentialBackoffDelayRetryStrategy(
             max_attempts, initial_delay, max_retry_delay, multiplier, result_predicate, exception_predicate
         )
@@ -99,7 +99,7 @@ class NoRetryStrategy(AsyncRetryStrategy):
 
 
 class FixedDelayRetryStrategy(AsyncRetryStrategy):
-    """Another attempt after a fixed time, up to `max_attempts` more than the first."""
+    """Retries after a fixed time, up to `max_attempts` times after the first attempt."""
 
     def __init__(
         self,
@@ -123,7 +123,7 @@ class FixedDelayRetryStrategy(AsyncRetryStrategy):
 
 
 class ExponentialBackoffDelayRetryStrategy(AsyncRetryStrategy):
-    """As `FixedDelayRetryStrategy`, with a time that grows from `initial_delay` to at most `max_retry_delay`."""
+    """Like `FixedDelayRetryStrategy`, but the time grows from `initial_delay` to at most `max_retry_delay`."""
 
     def __init__(
         self,
@@ -144,7 +144,7 @@ class ExponentialBackoffDelayRetryStrategy(AsyncRetryStrategy):
         return current_attempts <= self._max_attempts
 
     def get_backoff_time_millis(self, current_attempts: int) -> int:
-        # From the number alone: requests share the strategy, and one's failures must not slow down another's.
+        # Computed from the number alone: requests share the strategy, and must not slow each other down.
         delay = self._initial_ms
         for _ in range(current_attempts - 1):
             delay = min(int(delay * self._multiplier), self._max_ms)

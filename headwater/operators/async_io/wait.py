@@ -1,8 +1,8 @@
-"""Calls a service for each record, with many requests under way at once.
+"""Calls a service for each record, with many requests at once.
 
-The one exception from law 5 (operators do no I/O, read no clock): the user's function does, and that is what it is for.
-What keeps an epoch a function of its input (law 2) is that no request outlives the batch it came with: at the barrier
-nothing is in flight, so nothing of it needs to be persisted. A crash in the middle repeats the requests of the epoch.
+This is the one exception from law 5 (operators do no I/O, read no clock): the user's function does I/O on purpose. An
+epoch is still a function of its input (law 2), because no request outlives the batch of its record: at the barrier no
+request is in flight, so none must be persisted. A crash repeats the requests of the epoch.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ from headwater.state.copying import captured
 
 @dataclass(frozen=True)
 class AsyncSettings:
-    """What `AsyncDataStream` was told."""
+    """The settings that the user gave to `AsyncDataStream`."""
 
     timeout_ms: int
-    """For a request with all its retries; 0: never."""
+    """Time limit for a request with all its retries; 0: none."""
     capacity: int
-    """How many requests may be under way at once, per partition."""
+    """How many requests may run at once, per partition."""
     ordered: bool
     retry_strategy: AsyncRetryStrategy = NO_RETRY_STRATEGY
 
 
 class _Failed(Exception):
-    """Carries what user code raised, and the record, out of the event loop."""
+    """Carries the user's exception, and the record, out of the event loop."""
 
     def __init__(self, error: Exception, record: Any) -> None:
         super().__init__()
@@ -44,8 +44,8 @@ class _Failed(Exception):
 class AsyncWaitOperator(UserFunctionOperator):
     """Runs an `AsyncFunction` in an event loop of its own, on the operator's thread.
 
-    Results of a batch go out together: in the order of the records, or in the order in which requests were done.
-    Each has its record's timestamp. Watermarks do not overtake records, as all requests are done when one comes.
+    Results of a batch are emitted together: in the order of the records, or in the order in which requests ended. Each
+    has its record's timestamp. Watermarks do not overtake records: all requests have ended when a watermark comes.
     """
 
     def __init__(self, settings: AsyncSettings, function: AsyncFunction) -> None:
@@ -82,7 +82,7 @@ class AsyncWaitOperator(UserFunctionOperator):
         results.emit(self.output)
 
     async def _request_all(self, values: list[Any]) -> list[tuple[int, list[Any]]]:
-        """(position of the record, its results), in the order the requests were done. The first failure ends all."""
+        """Return (position of the record, its results) in the order in which requests ended. A failure cancels all."""
         numbered = iter(enumerate(values))
         done: list[tuple[int, list[Any]]] = []
 
@@ -105,7 +105,7 @@ class AsyncWaitOperator(UserFunctionOperator):
         try:
             if timeout_ms <= 0:
                 return await self._attempt_until_done(value)
-            # Not asyncio.timeout: a TimeoutError that the user's code raises must not be taken for ours.
+            # Not asyncio.timeout: it cannot be told apart from a TimeoutError of the user's code.
             attempts = asyncio.ensure_future(self._attempt_until_done(value))
             try:
                 finished, _ = await asyncio.wait((attempts,), timeout=timeout_ms / 1000)

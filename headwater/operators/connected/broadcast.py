@@ -1,7 +1,7 @@
-"""The broadcast state pattern: a stream, keyed or not, that is processed by what a broadcast stream said.
+"""The broadcast state pattern: processes a stream, keyed or not, by rules that a broadcast stream brings.
 
-Input 0 is the broadcast stream and input 1 the other one. The runner reads chunks of equal event time in the order of
-the inputs, so that within an epoch a rule is there before the records of the same time.
+Input 0 is the broadcast stream, input 1 the other one. The runner reads chunks of equal event time in the order of the
+inputs, so within an epoch a rule comes before the records of the same time.
 """
 
 from __future__ import annotations
@@ -143,7 +143,7 @@ class BroadcastProcessOperator(ProcessOperator):
     """Runs a `BroadcastProcessFunction`."""
 
     inputs_of_elements = (OTHER_INPUT, BROADCAST_INPUT)
-    """Which input process_element1 and process_element2 of a harness go to: in Flink the broadcast stream is second."""
+    """The inputs of a harness's process_element1 and process_element2: in Flink, the broadcast stream is the second."""
 
     def __init__(self, descriptors: Sequence[MapStateDescriptor], function: Any) -> None:
         super().__init__(function)
@@ -192,7 +192,7 @@ class KeyedBroadcastProcessOperator(KeyedProcessOperator):
         if input_index == OTHER_INPUT:
             super().process_batch(values, timestamps)
             return
-        # The key of the last record has nothing to do with this one: touching keyed state must raise.
+        # A broadcast record has no key: access to keyed state must raise.
         self._backend.current_key = NO_KEY
         process_broadcast(self, self._process_broadcast, self._broadcast_ctx, values, timestamps)
 

@@ -44,7 +44,7 @@ class KeyedCoMapOperator(KeyedOperator):
 
 
 def emit_without_none(output: Output, results: list[Any], timestamps: list[int | None] | None) -> None:
-    """Emit one result per record; None stands for no result, as in PyFlink's connected map."""
+    """Emit one result per record, but none where it is None, as in PyFlink's connected map."""
     if any(result is None for result in results):
         if timestamps is not None:
             pairs = zip(results, timestamps, strict=True)

@@ -29,6 +29,6 @@ class KeyedCoProcessOperator(KeyedProcessOperator):
         self.keys_of = (self.key_of, method_of(key_selector2, "get_key", "key_by"))
 
     def process_batch(self, values: list[Any], timestamps: list[int | None] | None, input_index: int = 0) -> None:
-        # Once per batch, so that the loop is the one of a single input.
+        # Choose the method once per batch: the loop is then the same as with a single input.
         self._process, self.key_of = self._methods[input_index], self.keys_of[input_index]
         super().process_batch(values, timestamps)

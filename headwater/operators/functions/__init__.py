@@ -1,1 +1,1 @@
-"""What users implement, and what their functions are handed."""
+"""The interfaces that users implement, and the contexts that their functions get."""

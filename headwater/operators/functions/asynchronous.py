@@ -9,7 +9,7 @@ from headwater.operators.functions.plain import Function
 
 
 class AsyncFunction(Function):
-    """Asks something outside for each record; many requests are under way at once.
+    """Asks an outside service for each record, with many requests at once.
 
     A crash, or a failed epoch, repeats the requests of that epoch: their results are emitted exactly once, but the
     service sees some requests twice.

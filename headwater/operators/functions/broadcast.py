@@ -1,7 +1,7 @@
 """What users implement for the broadcast state pattern. Pure interfaces, as in `pyflink.datastream.functions`.
 
-Every partition sees every record of the broadcast stream and keeps what matters of it in broadcast state. It must do
-the same with it in each partition: no partition number, no random numbers, no clock of its own.
+Every partition sees every record of the broadcast stream, and keeps what it needs in broadcast state. The function must
+do the same in each partition: it must not use the partition number, random numbers or the clock.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 
 
 class BaseBroadcastProcessFunction(Function):
-    """What both kinds have in common: the contexts."""
+    """The common base of both kinds: the contexts."""
 
     class BaseContext(ABC):
         """Valid only during the call it is handed to: the object is reused for the next record."""
 
         @abstractmethod
         def timestamp(self) -> int | None:
-            """The record's event timestamp, or that of the timer that fires; None where the stream has none."""
+            """The timestamp of the record, or of the timer that fires; None if the stream has no timestamps."""
 
         @abstractmethod
         def current_processing_time(self) -> int:
@@ -35,7 +35,7 @@ class BaseBroadcastProcessFunction(Function):
 
         @abstractmethod
         def current_watermark(self) -> int:
-            """The operator's watermark: the lower one of the two streams'."""
+            """The operator's watermark: the smaller one of the two streams' watermarks."""
 
     class Context(BaseContext):
         """What `process_broadcast_element` gets."""
@@ -63,7 +63,7 @@ class BroadcastProcessFunction(BaseBroadcastProcessFunction):
 
     @abstractmethod
     def process_element(self, value: Any, ctx: BroadcastProcessFunction.ReadOnlyContext) -> Iterable[Any] | None:
-        """Process a record of the stream that is not broadcast: yield results, `output_tag, result` for a side one."""
+        """Process a record of the other stream: yield results, and `output_tag, result` for a side output."""
 
     @abstractmethod
     def process_broadcast_element(self, value: Any, ctx: BroadcastProcessFunction.Context) -> Iterable[Any] | None:
@@ -71,7 +71,7 @@ class BroadcastProcessFunction(BaseBroadcastProcessFunction):
 
 
 class KeyedStateFunction(ABC):
-    """For `apply_to_keyed_state`; a plain function `(key, state)` does too."""
+    """For `apply_to_keyed_state`, which accepts a plain function `(key, state)` too."""
 
     @abstractmethod
     def process(self, key: Any, state: Any) -> None:
@@ -79,16 +79,16 @@ class KeyedStateFunction(ABC):
 
 
 class KeyedBroadcastProcessFunction(BaseBroadcastProcessFunction):
-    """For a keyed stream that is connected with a broadcast one: keyed state and timers, too."""
+    """For a keyed stream that is connected with a broadcast one. It also has keyed state and timers."""
 
     class Context(BaseBroadcastProcessFunction.Context, ABC):
-        """What `process_broadcast_element` gets. There is no current key: keyed state can be reached for all only."""
+        """What `process_broadcast_element` gets. There is no current key: it can only reach the state of all keys."""
 
         @abstractmethod
         def apply_to_keyed_state(
             self, state_descriptor: StateDescriptor, function: Callable[[Any, Any], None] | KeyedStateFunction
         ) -> None:
-            """Call `function(key, state)` for each key of this partition that has something in that state."""
+            """Call `function(key, state)` for each key of this partition that has an entry in that state."""
 
     class ReadOnlyContext(BaseBroadcastProcessFunction.ReadOnlyContext, ABC):
         """What `process_element` gets."""

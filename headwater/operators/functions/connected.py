@@ -1,7 +1,7 @@
 """What users implement for two connected streams. Pure interfaces, as in `pyflink.datastream.functions`.
 
-One instance sees both streams, one record at a time. Which of two records that arrive together comes first is not
-defined, as in Flink, unless their event times tell.
+One instance sees both streams, one record at a time. The order of two records of different streams is not defined, as
+in Flink, unless their event times differ.
 """
 
 from __future__ import annotations

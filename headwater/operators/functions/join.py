@@ -1,6 +1,6 @@
-"""What users implement for joins of two streams. Flink's Java interfaces, in PyFlink's spelling: PyFlink has none.
+"""What users implement for joins of two streams: Flink's Java interfaces in PyFlink's spelling. PyFlink has none.
 
-The records that are handed in stay in state and meet further partners: they must not be changed.
+A function must not change the records that it gets: they stay in state and meet further partners.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class CoGroupFunction(Function):
 
     @abstractmethod
     def co_group(self, first: list[Any], second: list[Any]) -> Iterable[Any] | None:
-        """Yield the results for one key and window. One of the lists may be empty: outer joins are made of this."""
+        """Yield the results for one key and window. One of the lists may be empty, which allows outer joins."""
 
 
 class ProcessJoinFunction(Function):
@@ -52,11 +52,11 @@ class ProcessJoinFunction(Function):
 
         @abstractmethod
         def get_timestamp(self) -> int:
-            """The timestamp of the results: the later one of a pair's."""
+            """The timestamp of the results: the later timestamp of the pair."""
 
     @abstractmethod
     def process_element(self, left: Any, right: Any, ctx: ProcessJoinFunction.Context) -> Iterable[Any] | None:
         """Process a pair: yield results, and `output_tag, result` for a side output.
 
-        In an outer join `left` or `right` is None for a record that no partner came for.
+        In an outer join, `left` or `right` is None if a record has found no partner.
         """

@@ -77,15 +77,15 @@ class AggregateFunction(Function):
 
     @abstractmethod
     def merge(self, acc_a: Any, acc_b: Any) -> Any:
-        """Return one accumulator with what both hold; neither is used afterwards."""
+        """Return one accumulator with the content of both. Neither argument is used afterwards."""
 
 
 class KeySelector(Function):
-    """Tells the key of a record."""
+    """Returns the key of a record."""
 
     @abstractmethod
     def get_key(self, value: Any) -> Any:
-        """Return the key: hashable, not NaN, and the same each time it is asked for the same record."""
+        """Return the key: hashable, not NaN, and always the same for the same record."""
 
 
 class Partitioner(Function):
@@ -101,14 +101,14 @@ class SourceFunction(Function):
 
     @abstractmethod
     def run(self) -> Iterable[Any]:
-        """Yield the records. Called again from the start after a failure: must give the same records then."""
+        """Yield the records. Called again from the start after a failure: it must then yield the same records."""
 
     def cancel(self) -> None:
         """Stop producing. Called when the job is cancelled."""
 
 
 class SinkFunction(Function):
-    """A sink written in Python. For `add_sink`; delivered at least once: a replayed epoch is invoked again."""
+    """A sink written in Python, for `add_sink`. At least once: a replayed epoch calls `invoke` again."""
 
     @abstractmethod
     def invoke(self, value: Any) -> None:
@@ -173,7 +173,7 @@ class FunctionInitializationContext(ABC):
 
     @abstractmethod
     def is_restored(self) -> bool:
-        """Whether the state may hold something: the job was resumed, or an epoch was rolled back."""
+        """Return True if the state may have content: the job was resumed, or an epoch was rolled back."""
 
     @abstractmethod
     def get_operator_list_state(self, state_descriptor: ListStateDescriptor) -> ListState[Any]:
@@ -192,4 +192,4 @@ class CheckpointedFunction(ABC):
         """Get the list states and load from them. Called right before each `open`, so also after a rollback."""
 
     def snapshot_state(self, context: FunctionInitializationContext) -> None:
-        """The epoch ends: write what is held outside of state into the list states."""
+        """Write what the function keeps outside of state into the list states. Called at the end of each epoch."""

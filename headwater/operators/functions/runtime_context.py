@@ -1,4 +1,4 @@
-"""What a user function may know about where it runs, and its way to state."""
+"""What a user function may know about its partition and job, and how it gets state."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ _METHODS = {
     "reducing": "get_reducing_state",
     "aggregating": "get_aggregating_state",
 }
-"""{kind of a descriptor: what gives its state}"""
+"""{kind of a descriptor: the method that returns its state}"""
 
 
 class RuntimeContext(FunctionInitializationContext):
-    """Handed to `Function.open`. State handles are got here once and used for every record: each shows the current key.
+    """Passed to `Function.open`. Get each state here once and use it for every record: it follows the current key.
 
-    Made by the operator; one per partition and function.
+    The operator makes one per partition and function.
     """
 
     def __init__(self, context: OperatorContext, restored: bool = False) -> None:
@@ -59,7 +59,7 @@ class RuntimeContext(FunctionInitializationContext):
         return self._context.partition
 
     def get_attempt_number(self) -> int:
-        """How often this partition was started before."""
+        """How often the job was started, or went back to a checkpoint, before."""
         return self._context.attempt
 
     def get_task_name_with_subtasks(self) -> str:
@@ -101,7 +101,7 @@ class RuntimeContext(FunctionInitializationContext):
         return cast("AggregatingState[Any, Any]", self._keyed_state("get_aggregating_state", state_descriptor))
 
     def get_operator_list_state(self, state_descriptor: ListStateDescriptor) -> ListState[Any]:
-        """The non-keyed list of this partition. Only a `CheckpointedFunction` is sure to run where it is kept."""
+        """The non-keyed list of this partition. It is certainly persisted only for a `CheckpointedFunction`."""
         backend = self._context.operator_backend
         if backend is None:
             raise StateError(

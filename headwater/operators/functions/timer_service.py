@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 class TimerService(ABC):
     """Tells the time and sets timers for the current key. Timestamps are milliseconds since the Unix epoch.
 
-    A timer is identified by key, clock and timestamp: registered twice it fires once.
+    Key, clock and timestamp identify a timer: if it is registered twice, it fires once.
     """
 
     @abstractmethod
@@ -106,7 +106,7 @@ class UnkeyedTimerService(TimerService):
 
 
 def whole_timestamp(timestamp: int) -> int:
-    """`timestamp` as an int. A whole float is accepted: one division makes one."""
+    """Return `timestamp` as an int. Accepts a whole float, which a division easily makes of an int."""
     if timestamp.__class__ is int:
         return timestamp
     try:

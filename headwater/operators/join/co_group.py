@@ -1,4 +1,4 @@
-"""Window joins and co-groups, as window functions over records of both streams that are tagged with their stream."""
+"""Window joins and co-groups: window functions on the records of both streams, each tagged with its stream."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Tag:
 
 
 class KeyOfTagged:
-    """The key of a tagged record, by the key selector of its stream."""
+    """Returns the key of a tagged record, with the key selector of its stream."""
 
     __slots__ = ("_keys_of",)
 
@@ -40,7 +40,7 @@ class KeyOfTagged:
 
 
 class _OnBothSides(WindowFunction[Any, Any, Any, Any]):
-    """Splits a window's records by stream, for the user's function, whose life cycle it follows."""
+    """Splits a window's records by stream and calls the user's function. Opens and closes that function."""
 
     def __init__(self, function: Any) -> None:
         self.function = function

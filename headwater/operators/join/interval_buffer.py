@@ -1,4 +1,4 @@
-"""What one side of an interval join keeps: its records, by key and timestamp, as long as a partner may come."""
+"""The records that one side of an interval join keeps, by key and timestamp, while a partner may still come."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from headwater.state.heap.map import HeapMapState
 from headwater.state.keyed_backend import KeyedStateBackend
 
 Kept = tuple[int, tuple[Any, ...]]
-"""(timestamp, the records of a key that have it)"""
+"""(timestamp, the records of a key with that timestamp)"""
 
 SCAN_LIMIT = 24
-"""Up to so many timestamps of a key are gone through; beyond, they are kept sorted and searched."""
+"""Up to this many timestamps of a key are scanned. More are kept sorted, and searched."""
 
 
 class IntervalBuffer:
-    """The records of one side. State is {key: {timestamp: records}}; all else here is derived from it.
+    """The records of one side. The state is {key: {timestamp: records}}; everything else is derived from it.
 
-    An inner join gives memory back in steps of `step_ms` of event time, and which keys are due then is not persisted:
-    it is made anew from the state when that was restored or rolled back. An outer join sets a timer for each timestamp,
-    because it must say, in time and in an order that a replay repeats, who stayed alone.
+    An inner join frees memory in steps of `step_ms` of event time. Which keys are due at a step is not persisted: it is
+    derived again after a restore or a rollback. An outer join sets a timer for each timestamp, because it must report
+    records without a partner in time, and in an order that a replay repeats.
 
     `backend.current_key` must be the key that a method is called with.
     """
@@ -41,13 +41,13 @@ class IntervalBuffer:
             self._unmatched = cast(HeapMapState, backend.get_state(MapStateDescriptor(f"{name}-unmatched")))
         self._retention_ms = retention_ms
         self._step_ms = step_ms
-        self._due: dict[int, dict[Any, None]] = {}  # {event time: keys that have something to forget then}
+        self._due: dict[int, dict[Any, None]] = {}  # {event time: keys with records to forget then}
         self._next_due: list[int] = []  # heap of the keys of _due
         self._sorted: dict[Any, list[int]] = {}  # {key: its timestamps}, for keys with many
         self.derive()
 
     def add(self, key: Any, timestamp: int, value: Any, matched: bool) -> None:
-        """Keep a record until no partner can come any more."""
+        """Keep a record until no partner can come."""
         kept = self._buffer.table.get(key)
         same_time = None if kept is None else kept.get(timestamp)
         if same_time is not None:
@@ -64,7 +64,7 @@ class IntervalBuffer:
                 self._unmatched.put(timestamp, True)
 
     def between(self, key: Any, earliest: int, latest: int) -> list[Kept]:
-        """What is kept between the two, in the order of time. From now on it is matched."""
+        """Return the records between the two timestamps, in the order of time, and mark them as matched."""
         kept = self._buffer.table.get(key)
         if kept is None:
             return []
@@ -85,7 +85,7 @@ class IntervalBuffer:
         return protective_copy(found) if self._buffer.holds_mutable else found
 
     def forget(self, watermark: int) -> None:
-        """Give back what nobody can match any more (inner joins)."""
+        """Delete records that can find no partner any more (inner joins)."""
         backend, table, remove = self._backend, self._buffer.table, self._buffer.remove
         while self._next_due and self._next_due[0] <= watermark:
             due = heappop(self._next_due)
@@ -101,7 +101,7 @@ class IntervalBuffer:
                     self._shrink_sorted(key, last)
 
     def expire(self, key: Any, due: int) -> Kept | None:
-        """A timer fired (outer joins): forget what it was set for, and return it if nobody came."""
+        """A timer fired (outer joins): delete the records of its timestamp. Return them if they found no partner."""
         timestamp = due - self._retention_ms - 1
         assert self._unmatched is not None
         values = self._buffer.table[key][timestamp]
@@ -114,7 +114,7 @@ class IntervalBuffer:
         return (timestamp, captured(values)) if alone else None
 
     def derive(self) -> None:
-        """State was restored or rolled back: make anew what is derived from it."""
+        """Derive everything again. Called after state was restored or rolled back."""
         self._sorted.clear()
         self._due.clear()
         self._next_due.clear()
@@ -133,7 +133,7 @@ class IntervalBuffer:
         keys[key] = None
 
     def _shrink_sorted(self, key: Any, last: int) -> None:
-        """What is forgotten is always at the front: all are kept for the same time."""
+        """Remove timestamps up to `last`. They are at the front, because all records are kept for the same time."""
         timestamps = self._sorted[key]
         del timestamps[: bisect_right(timestamps, last)]
         if len(timestamps) <= SCAN_LIMIT:

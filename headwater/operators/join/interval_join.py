@@ -1,10 +1,10 @@
 """Joins records of two keyed streams whose timestamps are close: `left + lower <= right <= left + upper`.
 
-Each side buffers its records as long as a partner may come, by event time: a left record until the watermark has passed
-its timestamp + upper, a right one until it has passed its timestamp - lower. So memory is bounded by the interval.
+Each side keeps its records while a partner may come: a left record until the watermark has passed its timestamp +
+upper, a right record until it has passed its timestamp - lower. So the interval bounds the memory.
 
-Whether two records match depends on key and timestamps alone. Hence an outer join need not remember for each record
-whether it found a partner, but only for each timestamp of a key.
+Whether two records match depends only on key and timestamps. So an outer join remembers for each timestamp of a key,
+not for each record, whether there was a partner.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ LEFT = 0
 RIGHT = 1
 
 _STEPS_PER_INTERVAL = 4
-"""An inner join gives memory back so often per interval: in bulk, at the price of a quarter more of it."""
+"""How often per interval an inner join frees memory. It then frees much at once, but needs a quarter more memory."""
 
 
 @dataclass(frozen=True)
 class IntervalJoinSettings:
-    """What `interval_join(...)` and the methods behind it said. Bounds are inclusive, in milliseconds."""
+    """The settings of `interval_join(...)` and the methods after it. Bounds are inclusive, in milliseconds."""
 
     lower_ms: int
     upper_ms: int
@@ -67,9 +67,9 @@ class _Context(ProcessJoinFunction.Context):
 class IntervalJoinOperator(KeyedOperator):
     """Runs a `ProcessJoinFunction`, or a function of (left, right, context).
 
-    A result has the later timestamp of its pair. A record that is left alone in an outer join is handed over, with None
-    for the other one, when the watermark has passed the last moment for a partner, and its results have that time.
-    A late record (its timestamp is behind the watermark) is dropped, or goes to the side output for late ones.
+    A result has the later timestamp of its pair. In an outer join, the function gets a record without a partner, and
+    None for the other side, when the watermark has passed the last possible partner; the results have that time.
+    A late record (its timestamp is behind the watermark) is dropped, or goes to the side output for late records.
     """
 
     def __init__(self, key_selector1: Any, key_selector2: Any, settings: IntervalJoinSettings, function: Any) -> None:

@@ -1,4 +1,4 @@
-"""Tumbling and sliding windows with their default trigger: the same windows for all keys, so that they need no timers.
+"""Tumbling and sliding windows with their default trigger: the same windows for all keys, so they need no timers.
 
 Records are added to panes a batch at a time, and a window fires for all its keys at once. That is several times faster
 than one timer per key and window (`docs/decisions/0004-windows-without-timers.md`).
@@ -27,8 +27,8 @@ AddToPanes = Callable[[Iterable[Any], Iterable[int], Iterable[Any]], None]
 class AlignedWindowOperator(WindowOperatorBase):
     """A pane is a window: a record is added to each window that it belongs to.
 
-    A window whose end the watermark has reached has fired; it stays until its allowed lateness is over, and fires again
-    for each record that comes until then.
+    A window fires when the watermark reaches its end. It stays until its allowed lateness is over, and fires again for
+    each record until then.
     """
 
     state_name = PANES
@@ -42,7 +42,7 @@ class AlignedWindowOperator(WindowOperatorBase):
         self._offset = assigner.offset_ms
         self._lateness = settings.allowed_lateness_ms if self._event_time else 0
         self._overlap = -(-self._size // self._slide)
-        """How many windows a record belongs to at most: 1 where they do not overlap."""
+        """How many windows a record belongs to at most; 1 if windows do not overlap."""
         self._result_of: Callable[[Any], Any] | None = None
 
     def open(self) -> None:
@@ -105,21 +105,21 @@ class AlignedWindowOperator(WindowOperatorBase):
         self._emit_results()
 
     def _ended_and_fired(self, watermark: int) -> tuple[int, int]:
-        """(the last start of windows that are over, the last start of windows that have fired)"""
+        """Return (last start of the windows that are over, last start of the windows that have fired)."""
         fired = watermark - self._size + 1
         return fired - self._lateness, fired
 
     def _without_late(
         self, keys: list[Any], values: list[Any], timestamps: list[int], starts: list[int], ended: int
     ) -> tuple[list[Any], list[Any], list[int], list[int]]:
-        """The records that belong to a window that is not over. Those that are late go their own way."""
+        """Return the records that belong to a window that is not over. Late records are dropped or emitted apart."""
         size, late_up_to = self._size, self.context.watermark - self._lateness
         if self._slide <= size and min(starts, default=ended + 1) > ended:
             return keys, values, timestamps, starts
         late = [
             (value, timestamp)
             for value, timestamp, start in zip(values, timestamps, starts, strict=True)
-            # The latest window decides. Where windows leave gaps there may be none: that alone does not make it late.
+            # The latest window decides. A record in a gap between windows is late only if its timestamp is.
             if timestamp <= late_up_to and (start <= ended or timestamp >= start + size)
         ]
         taken = [
@@ -131,7 +131,7 @@ class AlignedWindowOperator(WindowOperatorBase):
         return tuple(map(list, zip(*taken, strict=True))) if taken else ([], [], [], [])  # type: ignore[return-value]
 
     def _by_window(self, timestamps: list[int], starts: list[int]) -> dict[int, list[int]]:
-        """{start of a window: the positions of its records, in order}; `starts` are those of the latest windows."""
+        """Return {start of a window: positions of its records, in order}. `starts` has each record's latest window."""
         size, slide = self._size, self._slide
         found: dict[int, list[int]] = {}
         for position, (timestamp, last) in enumerate(zip(timestamps, starts, strict=True)):
@@ -146,7 +146,7 @@ class AlignedWindowOperator(WindowOperatorBase):
     def _add_to_window(
         self, start: int, members: list[int], keys: list[Any], values: list[Any], timestamps: list[int] | None
     ) -> None:
-        """Add the records at the positions `members`. `timestamps`: the window has fired, and fires again for each."""
+        """Add the records at positions `members`. With `timestamps`: the window has fired, and fires again for each."""
         if timestamps is not None:
             for position in members:
                 self._add_all([keys[position]], (start,), [values[position]])
@@ -160,15 +160,15 @@ class AlignedWindowOperator(WindowOperatorBase):
 
     def _add_all(self, keys: list[Any], namespaces: Iterable[int], values: list[Any]) -> None:
         position = iter(values)
-        self._backend.current_key = NO_KEY  # a function that folds has no state: it would be somebody else's
+        self._backend.current_key = NO_KEY  # the folding function must not see the state of a key
         try:
             self._add(keys, namespaces, position)
         except Exception as error:
-            self._backend.current_key = last_given(keys, position)  # to tell if the key is what is wrong
+            self._backend.current_key = last_given(keys, position)  # `user_error` checks if the key is bad
             raise self.failure(error, values, position) from error
 
     def _fire_again(self, key: Any, start: int, timestamp: int, record: Any) -> None:
-        """A late record was added to a window that has fired and is not over."""
+        """Fire again for a late record that was added to a window that has fired and is not over."""
         self._backend.current_key = key
         try:
             self._evaluate_pane(key, start, protective_copy(self._panes.peek(start)[key]), timestamp)
@@ -199,9 +199,9 @@ class AlignedWindowOperator(WindowOperatorBase):
             self._end_windows(None, MAX_WATERMARK)
 
     def _end_windows(self, reached: int | None, time: int) -> None:
-        """The windows' clock went from `reached` to `time`: fire those that are due, end those that are over.
+        """Fire windows that are due, and end windows that are over. The clock went from `reached` to `time`.
 
-        `reached` None: no window that is there has fired. That is so where windows do not outlive their firing.
+        `reached` None: no existing window has fired, because windows end when they fire.
         """
         panes, last_of = self._panes, self._size - 1
         first = min(panes.namespaces(), default=None)
@@ -226,7 +226,7 @@ class AlignedWindowOperator(WindowOperatorBase):
             pane = self._panes.peek(start)
             keys, values = list(pane), [protective_copy(value) for value in pane.values()]
         if reached is not None:
-            # State expires by this clock: it must not jump ahead of the windows that are still to be evaluated.
+            # State expires by this clock: it must not pass windows that are not evaluated yet.
             self._backend.watermark = max(end, reached)
         if self._evaluate is None:
             self._emit_values(keys, values, start, end)
@@ -257,7 +257,7 @@ class AlignedWindowOperator(WindowOperatorBase):
             self._emit_results()
 
     def _evaluate_pane(self, key: Any, start: int, value: Any, timestamp: int) -> None:
-        """Evaluate one window of one key. `value` is the caller's; it is given away."""
+        """Evaluate one window of one key. The caller must not use `value` afterwards."""
         if self._result_of is not None:
             value = self._result_of(value)
         elements = value if isinstance(self.settings.contents, Buffered) else [] if value is None else [value]
@@ -299,7 +299,7 @@ def _aggregating(panes: FoldedPanes, contents: Aggregated) -> AddToPanes:
 
 
 def _per_window(values: list[Any]) -> Iterator[list[Any]]:
-    """The values for one window, the next, and so on, which do not share what can change in place."""
+    """Yield the values for one window after the other. Windows share no mutable value."""
     shared = all(map(is_immutable, values))
     while True:
         yield values if shared else [protective_copy(value) for value in values]

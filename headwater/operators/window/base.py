@@ -1,4 +1,4 @@
-"""What all window operators have in common: their functions' life cycle, evaluation, late records, results."""
+"""The common base of all window operators: their functions' life cycle, evaluation, late records, results."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ Evaluate = Callable[[Any, Any, list[Any]], Iterable[Any] | None]
 
 LATE_RECORDS_DROPPED = "numLateRecordsDropped"
 MAX_RESULTS_HELD = 4096
-"""Results go out in batches of about this size: the last watermark of a job may end millions of windows at once."""
+"""Emit results in batches of about this size: the last watermark of a job may end millions of windows at once."""
 
 CONTENTS = "window-contents"
 """The state of windows with timers of their own."""
 PANES = "window-panes"
 """The state of windows that are the same for all keys."""
 SLICES = "window-slices"
-"""The state of sliding windows that share what they have in common."""
+"""The state of sliding windows that share slices."""
 SESSIONS = "window-sessions"
 """The state of sessions, all of a key together."""
 
 
 class FiredWindow:
-    """Takes the place of the record in an error that the evaluation of a window raised."""
+    """Replaces the record in an error that the evaluation of a window raised."""
 
     def __init__(self, window: Any, key: Any) -> None:
         self._text = f"<{window!r} of key {short_repr(key)}>"
@@ -49,7 +49,7 @@ class FiredWindow:
 class WindowOperatorBase(KeyedOperator):
     """Evaluates windows, and collects their results until they are emitted.
 
-    A result has the timestamp of what made its window fire, as in PyFlink: the timer's, or the late record's.
+    As in PyFlink, a result has the timestamp of the timer or late record that made its window fire.
     """
 
     state_name: str
@@ -60,7 +60,7 @@ class WindowOperatorBase(KeyedOperator):
         folding = None if isinstance(contents, Buffered) else contents.function
         super().__init__(key_selector, folding if settings.function is None else settings.function)
         self._folding_function = folding if settings.function is not None else None
-        """Only if there is a second function, which the base class does not know about."""
+        """Set only if there is a window function too: the base class opens and closes just one of the two."""
         self._event_time = settings.assigner.is_event_time()
         self._late_tag = settings.late_data_tag
         self._discard_results()
@@ -109,7 +109,7 @@ class WindowOperatorBase(KeyedOperator):
                     raise self.user_error(error, NoRecord("close()")) from error
 
     def _call_clear(self, window: Any, namespace: Any) -> None:
-        """The window of the current key has ended: the function may clear what it kept for it."""
+        """Call the function's `clear`: the window of the current key has ended."""
         if self._clear_function is not None:
             self._view.current_window = window
             self._backend.current_namespace = namespace
@@ -118,7 +118,7 @@ class WindowOperatorBase(KeyedOperator):
     # -- records ------------------------------------------------------------------------------------------------------
 
     def _check_timestamps(self, values: Sequence[Any], timestamps: list[int | None] | None) -> None:
-        """Event-time windows cannot place a record without a timestamp."""
+        """Raise if a record has no timestamp: event-time windows need one."""
         if timestamps is None or None in timestamps:
             record = values[0] if timestamps is None else values[timestamps.index(None)]
             raise TimestampError(
@@ -128,7 +128,7 @@ class WindowOperatorBase(KeyedOperator):
             )
 
     def _late(self, values: list[Any], timestamps: list[int | None]) -> None:
-        """Records that no window takes any more."""
+        """Drop records that no window takes any more, or emit them to the side output for late records."""
         if not values:
             return
         if self._late_tag is not None:
@@ -155,7 +155,7 @@ class WindowOperatorBase(KeyedOperator):
 
 
 def _evaluation(function: Any, view: FunctionView) -> Evaluate | None:
-    """How to call `function`; None if there is none."""
+    """Return how to call `function`; None if there is none."""
     if function is None:
         return None
     if isinstance(function, WindowFunction):
@@ -180,7 +180,7 @@ def _evaluation(function: Any, view: FunctionView) -> Evaluate | None:
 
 
 def _clearing(function: Any) -> Callable[[FunctionView], None] | None:
-    """The function's `clear`, if it has one of its own."""
+    """Return the function's `clear`, if it overrides it."""
     for base in (ProcessWindowFunction, ProcessAllWindowFunction):
         if isinstance(function, base) and type(function).clear is not base.clear:
             return function.clear

@@ -1,6 +1,6 @@
-"""Rows of neighbouring slices that were merged once, so that the windows which have them all need not do it again.
+"""Blocks of neighbouring slices, merged once for all windows that contain the whole block.
 
-A window of n slices is then about 2 * sqrt(n) merges per key: its blocks, and the slices at its two ends.
+A window of n slices then needs about 2 * sqrt(n) merges per key: its blocks, and the slices at its two ends.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ _LEAST_SLICES = 8
 """Windows of fewer slices are merged slice by slice."""
 
 Part = tuple[Mapping[Any, Any], bool]
-"""({key: accumulator}, whether all of these are known to be immutable)"""
+"""({key: accumulator}, True if all accumulators are known to be immutable)"""
 
 
 class SliceBlocks:
-    """The merged blocks of one operator. All of it is derived from the slices: nothing here is state.
+    """The merged blocks of one operator. They are derived from the slices, and are no state.
 
-    Who changes a slice says so with `changed`; who changes slices in any other way (a rollback) calls `clear`.
+    Call `changed` when slices change, and `clear` when any slices may have changed (a rollback).
     """
 
     def __init__(self, panes: Panes, slice_ms: int, size_ms: int, offset_ms: int, merge: Callable[[Any, Any], Any]):
@@ -35,10 +35,10 @@ class SliceBlocks:
         self._merge = merge
         self._blocks: dict[int, Part] = {}
         self._last = 0
-        """Of the blocks that are there, the last start, if there is any."""
+        """The last start of the existing blocks, if there are any."""
 
     def parts(self, start: int, within: list[int]) -> Iterator[Part]:
-        """What the window at `start` is made of, in the order of time. `within` are its slices that are there."""
+        """Yield the parts of the window at `start`, in the order of time. `within` are its existing slices."""
         peek, length = self._panes.peek, self._length
         position = 0
         while position < len(within):
@@ -52,7 +52,7 @@ class SliceBlocks:
             position = stop
 
     def changed(self, slices: Iterable[int]) -> None:
-        """Records were, or are about to be, added to `slices`, or these are gone."""
+        """Forget the blocks of `slices`: records are added to these slices, or the slices are gone."""
         if self._blocks and min(slices) < self._last + self._length:
             for begin in set(slices):
                 self._blocks.pop(self._block_of(begin), None)
@@ -74,7 +74,7 @@ class SliceBlocks:
 
 
 class MergeFailed(Exception):
-    """`merge` raised for `key`; the cause is what it raised."""
+    """`merge` raised for `key`. The exception is the cause of this one."""
 
     def __init__(self, key: Any) -> None:
         super().__init__(key)
@@ -82,7 +82,7 @@ class MergeFailed(Exception):
 
 
 def merge_parts(merge: Callable[[Any, Any], Any], parts: Iterable[Part]) -> dict[Any, Any]:
-    """{key: its accumulators in all parts, merged in order}. Those of the parts stay as they are."""
+    """Return {key: its accumulators of all parts, merged in order}. The parts stay unchanged."""
     merged: dict[Any, Any] = {}
     key: Any = None
     try:
@@ -97,7 +97,7 @@ def merge_parts(merge: Callable[[Any, Any], Any], parts: Iterable[Part]) -> dict
                 folded = value if so_far is None else merge(so_far, value)
                 merged[key] = folded if folded is so_far or folded is value else captured(folded)
     except MergeFailed:
-        raise  # of a block: it names the key
+        raise  # from merging a block: it names the key already
     except Exception as error:
         raise MergeFailed(key) from error
     return merged

@@ -1,4 +1,4 @@
-"""Which operator runs a window operation. Decided when the job is planned, by what the operation is made of."""
+"""Chooses the operator for a window operation, when the job is planned."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _NO_PROCESSING_TIME = (EventTimeTrigger, ContinuousEventTimeTrigger, CountTrigge
 
 
 def make_window_operator(key_selector: Any, settings: WindowSettings) -> WindowOperatorBase:
-    """The operator for `settings`. Classes are compared exactly: a subclass may have changed anything."""
+    """Return the operator for `settings`. Compares exact classes: a subclass may behave differently."""
     return operator_class(settings)(key_selector, settings)
 
 
@@ -61,12 +61,12 @@ def operator_class(settings: WindowSettings) -> type[WindowOperatorBase]:
 
 
 def uses_processing_time(settings: WindowSettings) -> bool:
-    """Whether time must pass for the operator although no data comes."""
+    """Return True if processing time must pass for the operator even without data."""
     return not settings.assigner.is_event_time() or type(_unwrapped(settings.trigger)) not in _NO_PROCESSING_TIME
 
 
 def _is_default_trigger(settings: WindowSettings) -> bool:
-    """Whether windows fire at their end, and for allowed late records, and only then."""
+    """Return True if windows fire only at their end and for allowed late records."""
     trigger = settings.trigger
     if not settings.assigner.is_event_time():
         return type(_unwrapped(trigger)) is ProcessingTimeTrigger

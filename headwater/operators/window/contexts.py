@@ -1,4 +1,4 @@
-"""What triggers, assigners, evictors and window functions are handed: views of one operator's state and clocks."""
+"""The contexts of triggers, assigners, evictors and window functions: views of one operator's state and clocks."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from headwater.time.triggers import Trigger
 
 
 class PrefixedStates:
-    """Namespaced states under names of their own: a trigger, a window and its contents may all say `count`."""
+    """Namespaced states with a prefix: a trigger, a window and its contents may all have a state `count`."""
 
     def __init__(self, backend: KeyedStateBackend, prefix: str) -> None:
         self._backend = backend
@@ -38,7 +38,7 @@ class PrefixedStates:
 
 
 class TriggerView(Trigger.OnMergeContext, Evictor.EvictorContext):
-    """The one context object of an operator's trigger and evictor; `namespace` says which window it is about."""
+    """The context of an operator's trigger and evictor, one object for all calls. `namespace` is the current window."""
 
     def __init__(self, context: OperatorContext, backend: KeyedStateBackend) -> None:
         self._context = context
@@ -77,7 +77,7 @@ class TriggerView(Trigger.OnMergeContext, Evictor.EvictorContext):
 
 
 class AssignerView(WindowAssigner.WindowAssignerContext):
-    """The one context object of an operator's assigner."""
+    """The context of an operator's assigner, one object for all calls."""
 
     def __init__(self, context: OperatorContext) -> None:
         self._context = context
@@ -113,9 +113,9 @@ class WindowStates(KeyedStateStore):
 
 
 class FunctionView(ProcessWindowFunction.Context[Any], ProcessAllWindowFunction.Context[Any]):
-    """The one context object of an operator's window function; `current_window` changes from call to call.
+    """The context of an operator's window function, one object for all calls. `current_window` changes.
 
-    The operator sets `backend.current_namespace` to the window before each call, so state handles are about it.
+    The operator sets `backend.current_namespace` to the window before each call, so that states belong to the window.
     """
 
     def __init__(self, context: OperatorContext, backend: KeyedStateBackend, merging: bool) -> None:

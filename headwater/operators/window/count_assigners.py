@@ -1,4 +1,4 @@
-"""Count windows: an element belongs to a window by how many of its key came before. The numbers of PyFlink."""
+"""Count windows: the number of earlier elements of its key decides an element's window. Numbered as in PyFlink."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class _CountWindows(WindowAssigner[Any, CountWindow]):
         self._count = ValueStateDescriptor(state_name, Types.LONG())
 
     def _number(self, context: WindowAssigner.WindowAssignerContext) -> int:
-        """How many elements of the key came before this one."""
+        """Count the element, and return how many elements of its key came before it."""
         state = context.get_runtime_context().get_state(self._count)
         number: int = state.value() or 0
         state.update(number + 1)
@@ -59,7 +59,7 @@ class CountTumblingWindowAssigner(_CountWindows):
 
 
 class CountSlidingWindowAssigner(_CountWindows):
-    """Windows of `window_size` elements of which one begins every `window_slide` elements."""
+    """Windows of `window_size` elements. A window begins every `window_slide` elements."""
 
     def __init__(self, window_size: int, window_slide: int) -> None:
         super().__init__(window_size, "slide-count-assigner")

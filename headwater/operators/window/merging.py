@@ -1,4 +1,4 @@
-"""The windows of one key that are under way, where windows merge, and in which namespace the content of each is."""
+"""The open windows of one key, for windows that merge, and the namespace of each window's content."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from headwater.time.assigners import MergingWindowAssigner
 from headwater.time.windows import namespace_of, window_of
 
 OnMerge = Callable[[Any, list[Any], Any, list[Any]], None]
-"""(resulting window, merged namespaces, namespace of the content, namespaces of content to bring there)"""
+"""(resulting window, merged namespaces, namespace of its content, namespaces whose content to move there)"""
 
 
 class _Groups(MergingWindowAssigner.MergeCallback):
-    """Notes what an assigner wants merged."""
+    """Notes which windows an assigner wants to merge."""
 
     def __init__(self) -> None:
         self.found: list[tuple[set[Any], Any]] = []
@@ -24,9 +24,9 @@ class _Groups(MergingWindowAssigner.MergeCallback):
 
 
 class MergingWindows:
-    """The windows of the current key. The content of a merged window stays where that of its first part was.
+    """The windows of the current key. The content of a merged window stays in the namespace of its first part.
 
-    `load`, then changes, then `store`: all for one key.
+    Call `load`, then make changes, then call `store`, all for one key.
     """
 
     def __init__(self, assigner: MergingWindowAssigner[Any, Any], state: ValueState[Any]) -> None:
@@ -47,18 +47,18 @@ class MergingWindows:
             self._state.update(content or None)
 
     def content_of(self, namespace: Any) -> Any:
-        """Where the content of a window is; KeyError if there is no such window (any more)."""
+        """Return the namespace of a window's content. Raises KeyError if there is no such window (any more)."""
         return self._content[namespace]
 
     def __contains__(self, namespace: Any) -> bool:
         return namespace in self._content
 
     def retire(self, namespace: Any) -> None:
-        """The window has ended."""
+        """Forget a window that has ended."""
         del self._content[namespace]
 
     def add(self, window: Any, on_merge: OnMerge) -> Any:
-        """Add `window`; return it, or what it was merged into."""
+        """Add `window`. Return it, or the window that it was merged into."""
         content, new = self._content, namespace_of(window)
         if new in content:
             return window

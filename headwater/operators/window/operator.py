@@ -1,7 +1,7 @@
-"""The window operator for everything: any assigner, trigger and evictor, windows that merge.
+"""The general window operator: for any assigner, trigger and evictor, and for windows that merge.
 
-Each key and window has timers of its own, which the trigger sets, and one that ends its life. Windows that are the same
-for all keys have a faster operator: `window_aligned.py`.
+Each key and window has its own timers: those that the trigger sets, and one that ends the window. Windows that are the
+same for all keys have a faster operator: `aligned.py`.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ class WindowOperator(WindowOperatorBase):
         self._emit_results()
 
     def _add_to_window(self, window: Any, value: Any, timestamp: int | None, time: int) -> bool:
-        """Add the record to a window; False if that has ended."""
+        """Add the record to a window. Return False if the window has ended."""
         if self._is_late(window):
             return False
         namespace = namespace_of(window)
@@ -123,7 +123,7 @@ class WindowOperator(WindowOperatorBase):
         return True
 
     def _add(self, window: Any, namespace: Any, place: Any, value: Any, timestamp: int | None, time: int) -> None:
-        """`place` is the namespace of the window's content."""
+        """Add the record to an open window. `place` is the namespace of the window's content."""
         self._backend.current_namespace = place
         self._contents.add(value if self._evictor is None else (value, timestamp))
         self._trigger_view.namespace = namespace
@@ -177,7 +177,7 @@ class WindowOperator(WindowOperatorBase):
             self._fire(timers, MAX_WATERMARK, on_timer, not self._event_time, None)
 
     def _fire(self, timers: TimerQueue, up_to: int, on_timer: Any, ends_windows: bool, reached: int | None) -> None:
-        """Let the trigger know of all timers that are due; `ends_windows`: windows end by this clock."""
+        """Call the trigger for all timers that are due. `ends_windows`: windows end by this clock."""
         first = timers.peek()
         if first is None or first > up_to:
             return
@@ -185,7 +185,7 @@ class WindowOperator(WindowOperatorBase):
         for timestamp, key, namespace in timers.pop_due(up_to):
             backend.current_key = key
             if reached is not None:
-                # State expires by this clock: it must not jump ahead of the timers that are still to run.
+                # State expires by this clock: it must not pass timers that have not fired yet.
                 backend.watermark = max(timestamp, reached)
             window = window_of(namespace)
             try:
@@ -212,7 +212,7 @@ class WindowOperator(WindowOperatorBase):
     # -- windows ------------------------------------------------------------------------------------------------------
 
     def _obey(self, result: TriggerResult, window: Any, namespace: Any, place: Any, timestamp: int | None) -> None:
-        """Do what the trigger wants."""
+        """Do what the trigger decided: fire, purge, both or nothing."""
         if result is TriggerResult.CONTINUE:
             return
         if not isinstance(result, TriggerResult):
@@ -258,20 +258,23 @@ class WindowOperator(WindowOperatorBase):
             self._contents.update([tuple(element) for element in elements])
 
     def _folded(self, values: list[Any]) -> list[Any] | None:
-        """What is left of an evicted window as its function gets it. Nothing left cannot be reduced."""
+        """Return the remaining elements of an evicted window, reduced or aggregated for its function.
+
+        None: no elements remain, and there is nothing to reduce.
+        """
         contents = self.settings.contents
         if isinstance(contents, Buffered):
             return values
         if not values:
             return None
-        # The elements stay in the window, and a function may change what it folds into.
+        # Copy: the elements stay in the window, and the function may change its first argument.
         if isinstance(contents, Reduced):
             first = protective_copy(values[0])
             return [fold(method_of(contents.function, "reduce", "reduce"), values[1:], first)]
         return [_aggregate(contents, values)]
 
     def _end_window(self, window: Any, namespace: Any, place: Any) -> None:
-        """Forget all about the window."""
+        """Delete the window's content, and let its trigger and function clear what they keep for it."""
         self._backend.current_namespace = place
         self._contents.clear()
         self._trigger_view.namespace = namespace
@@ -282,7 +285,7 @@ class WindowOperator(WindowOperatorBase):
             self._merging.store()
 
     def _end_of(self, window: Any) -> int:
-        """When the window's life ends, on the clock of its assigner; MAX_WATERMARK: never."""
+        """Return when the window ends, lateness included, on the clock of its assigner; MAX_WATERMARK: never."""
         end: int = window.max_timestamp() + (self._lateness if self._event_time else 0)
         return min(end, MAX_WATERMARK)
 
@@ -309,7 +312,7 @@ def _aggregate(contents: Aggregated, values: list[Any]) -> Any:
 
 
 def _counts_to_its_size(settings: WindowSettings) -> bool:
-    """True if a window is complete when it fires: a count window that fires at its own size gets no more elements."""
+    """Return True for a count window that fires at its own size: it is complete then and gets no more elements."""
     assigner = settings.assigner
     trigger: Trigger[Any, Any] = settings.trigger
     if isinstance(trigger, PurgingTrigger):

@@ -1,8 +1,8 @@
-"""Session windows with their default trigger: the sessions of a key are one value, and timers follow them lazily.
+"""Session windows with their default trigger. The sessions of a key are one value; timers are moved late.
 
 The general operator makes window objects, merges sets of them and moves timers for each record. Here a record extends a
-tuple. A session's timer stays where it was set first; when it is due and the session has grown it is set again, so that
-a session costs a timer per advance of time, not per record.
+tuple. A session's timer stays where it was first set. If the session has grown when the timer is due, the timer is set
+again. So a session costs a timer per advance of time, not per record.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from headwater.time.assigners_session import SessionWindows
 from headwater.time.windows import TimeWindow
 
 Session = tuple[int, int, int, Any]
-"""(start, end, id, content): the id is where it began when it was new, which no other session of the key did."""
+"""(start, end, id, content): the id is the session's first start, which no other session of the key has."""
 
 
 class _Content(NamedTuple):
-    """How the content of a session changes. `id` is the session's, `held` what its tuple holds."""
+    """How the content of a session changes. `id` is the session's id, `held` the content in its tuple."""
 
     first: Callable[[int, Any], Any]
     """(id, value) -> held"""
@@ -38,14 +38,14 @@ class _Content(NamedTuple):
     merge: Callable[[int, Any, int, Any], Any]
     """(id, held, other id, held by the other) -> held"""
     elements: Callable[[int, Any], list[Any]]
-    """(id, held) -> what the window function gets, or nothing; may be changed by it"""
+    """(id, held) -> elements for the window function, maybe none; the function may change them"""
     clear: Callable[[int], None]
 
 
 class SessionWindowOperator(WindowOperatorBase):
-    """Sessions of each key: tuples that do not overlap. A session that time has passed has fired.
+    """Sessions of each key: tuples that do not overlap. A session fires when time passes its end.
 
-    The timer of a session is due at its end, or earlier; then, with an allowed lateness, when that is over.
+    Its timer is due at its end, or earlier. With an allowed lateness, a second timer is due when the lateness is over.
     """
 
     state_name = SESSIONS
@@ -84,7 +84,7 @@ class SessionWindowOperator(WindowOperatorBase):
         self._emit_results()
 
     def _add(self, value: Any, start: int, end: int) -> bool:
-        """Add a record that reaches from `start` to `end` to its session; False if that is over."""
+        """Add a record, which extends from `start` to `end`, to its session. Return False if that session is over."""
         now = self._now()
         content = self._content
         joined: Session | None = None
@@ -125,7 +125,7 @@ class SessionWindowOperator(WindowOperatorBase):
         self._timers.register(min(due, MAX_WATERMARK), self._backend.current_key, session[2])
 
     def _now(self) -> int:
-        """The time that sessions end by. In processing time none that is over is left when records come."""
+        """Return the time that ends sessions. In processing time, ended sessions are gone before records come."""
         return self.context.watermark if self._event_time else MIN_WATERMARK
 
     # -- time ---------------------------------------------------------------------------------------------------------
@@ -159,9 +159,9 @@ class SessionWindowOperator(WindowOperatorBase):
             backend.current_key = key
             session = next((each for each in self._sessions.live() or () if each[2] == id), None)
             if session is None:
-                continue  # it was joined with another one
+                continue  # it was merged with another session
             if reached is not None:
-                # State expires by this clock: it must not jump ahead of the sessions that are still to be evaluated.
+                # State expires by this clock: it must not pass sessions that are not evaluated yet.
                 backend.watermark = max(timestamp, reached)
             try:
                 self._on_timer(timestamp, session)
@@ -207,7 +207,7 @@ def _content(settings: WindowSettings, backend: KeyedStateBackend) -> _Content:
 
 
 def _reduced(contents: Reduced) -> _Content:
-    """The reduced value is in the session's tuple."""
+    """Keep the reduced value in the session's tuple."""
     reduce = method_of(contents.function, "reduce", "reduce")
 
     def fold(one: Any, other: Any) -> Any:
@@ -223,7 +223,7 @@ def _reduced(contents: Reduced) -> _Content:
 
 
 def _aggregated(contents: Aggregated) -> _Content:
-    """The accumulator is in the session's tuple."""
+    """Keep the accumulator in the session's tuple."""
     create, add, result_of = contents.function.create_accumulator, contents.function.add, contents.function.get_result
 
     def elements(id: int, held: Any) -> list[Any]:
@@ -245,7 +245,7 @@ def _owned(folded: Any, held: Any) -> Any:
 
 
 def _buffered(backend: KeyedStateBackend) -> _Content:
-    """The elements are in a list state of their own: appending to a long session must not copy it."""
+    """Keep the elements in a list state of their own: appending to a long session must not copy it."""
     state: Any = backend.get_namespaced_state(ListStateDescriptor(f"{SESSIONS}:elements"))
 
     def add(id: int, held: None, value: Any) -> None:

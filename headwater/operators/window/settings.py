@@ -1,4 +1,4 @@
-"""What a windowed stream was told, as plain picklable data: the window operators are made from it."""
+"""The settings of a windowed stream, as plain picklable data: the window operators are made from them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from headwater.time.triggers import Trigger
 
 @dataclass(frozen=True)
 class Reduced:
-    """A window holds one value, which each element is reduced into."""
+    """A window has one value, into which each element is reduced."""
 
     function: Any
     """A `ReduceFunction`, or a callable of two values."""
@@ -21,7 +21,7 @@ class Reduced:
 
 @dataclass(frozen=True)
 class Aggregated:
-    """A window holds one accumulator."""
+    """A window has one accumulator."""
 
     function: Any
     """An `AggregateFunction`."""
@@ -29,7 +29,7 @@ class Aggregated:
 
 @dataclass(frozen=True)
 class Buffered:
-    """A window holds all its elements."""
+    """A window has all its elements."""
 
 
 Contents = Reduced | Aggregated | Buffered

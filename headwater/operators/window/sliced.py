@@ -1,8 +1,8 @@
-"""Sliding windows that share what they have in common.
+"""Sliding windows that share slices.
 
-Time is cut into slices, so that each window is a row of whole slices: of a minute each for windows of an hour that
-begin every minute. A record is added to one slice instead of sixty windows; a window that fires merges its slices. The
-aggregate function must know how to merge.
+Time is cut into slices, so that each window consists of whole slices. For windows of an hour that begin every minute,
+a slice is a minute. A record is added to one slice instead of sixty windows; a window that fires merges its slices. The
+aggregate function must be able to merge.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ _FIRE, _END = 0, 1
 
 
 class SlicedWindowOperator(AlignedWindowOperator):
-    """A pane is a slice. Windows exist only by arithmetic: one that the watermark has passed has fired.
+    """A pane is a slice. Windows are not stored: the watermark tells which windows have fired.
 
-    A slice lives as long as the last window that it belongs to. Merging happens in the order of time.
+    A slice lives as long as the last window that contains it. Slices are merged in the order of time.
     """
 
     state_name = SLICES
@@ -55,7 +55,7 @@ class SlicedWindowOperator(AlignedWindowOperator):
         if not self._lateness or min(timestamps) - self._size >= fired:
             self._add_all(keys, slices, values)
             return
-        # Records that came into a window which has fired make it fire again, each with what was there before it.
+        # A record in a window that has fired makes it fire again, with all records up to this one.
         for key, value, timestamp, last, begin in zip(keys, values, timestamps, starts, slices, strict=True):
             self._add_all([key], [begin], [value])
             for start in range(last, timestamp - self._size, -self._slide):
@@ -120,7 +120,7 @@ class SlicedWindowOperator(AlignedWindowOperator):
     # -- merging ------------------------------------------------------------------------------------------------------
 
     def _merged(self, start: int, slices: list[int]) -> dict[Any, Any]:
-        """{key: accumulator of the window}. Those of the slices stay as they are: other windows need them."""
+        """Return {key: accumulator of the window}. The slices stay unchanged: other windows need them."""
         try:
             return merge_parts(self._merge, self._blocks.parts(start, self._within(start, slices)))
         except MergeFailed as failed:
@@ -146,16 +146,16 @@ class SlicedWindowOperator(AlignedWindowOperator):
         return slices[bisect_left(slices, start) : bisect_left(slices, start + self._size)]
 
     def _last_start(self, begin: int) -> int:
-        """The start of the last window that has the slice."""
+        """Return the start of the last window that contains the slice."""
         return begin - (begin - self._offset) % self._slide
 
     def _first_start(self, begin: int) -> int:
-        """The start of the first window that has the slice."""
+        """Return the start of the first window that contains the slice."""
         start = self._last_start(begin) - (self._overlap - 1) * self._slide
         return start if start + self._size > begin else start + self._slide
 
     def _starts(self, slices: list[int], after: int, up_to: int) -> Iterator[int]:
-        """The windows with at least one slice whose last millisecond is > `after` and <= `up_to`, in order."""
+        """Yield, in order, the windows with a slice whose last millisecond is > `after` and <= `up_to`."""
         earliest = after - self._size + 2
         start = max(self._first_start(slices[0]), earliest + (self._offset - earliest) % self._slide)
         while start + self._size - 1 <= up_to:
@@ -170,10 +170,10 @@ class SlicedWindowOperator(AlignedWindowOperator):
 
 
 def can_merge(aggregate_function: Any) -> bool:
-    """Whether the function's `merge` is meant: it reads both of its arguments.
+    """Return True if the function's `merge` is a real one: it reads both of its arguments.
 
-    Flink asks for `merge` but calls it for session windows only, so that programs have stubs there: `pass`, a `raise`,
-    or `return acc_a`. None of them reads both.
+    Flink requires `merge` but calls it for session windows only, so programs have stubs there: `pass`, a `raise`, or
+    `return acc_a`. None of these reads both.
     """
     merge = getattr(aggregate_function, "merge", None)
     code = getattr(inspect.unwrap(merge), "__code__", None) if callable(merge) else None

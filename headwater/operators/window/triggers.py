@@ -1,4 +1,4 @@
-"""Triggers that remember: how many elements there were, when to fire next, which element was the last to fire."""
+"""Triggers with state: the number of elements, the next time to fire, or the element that fired last."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from headwater.time.windows import TimeWindow
 
 
 class CountTrigger(Trigger[Any, Any]):
-    """Fires for each `window_size` elements, and begins to count anew."""
+    """Fires after every `window_size` elements."""
 
     def __init__(self, window_size: int) -> None:
         if not isinstance(window_size, int) or isinstance(window_size, bool) or window_size < 1:
@@ -61,7 +61,7 @@ class _ContinuousTrigger(Trigger[Any, TimeWindow]):
         return True
 
     def _first_fire(self, now: int, window: TimeWindow, ctx: Trigger.TriggerContext) -> int | None:
-        """Set when to fire first, unless that is set; return it if it was set now."""
+        """Set the first time to fire, unless it is set already. Return it if it was set now, otherwise None."""
         state = ctx.get_partitioned_state(self._next_fire)
         if state.get() is not None:
             return None
@@ -75,7 +75,7 @@ class _ContinuousTrigger(Trigger[Any, TimeWindow]):
         return following
 
     def _fires_now(self, time: int, window: TimeWindow, ctx: Trigger.TriggerContext) -> int | None:
-        """If the window is to fire at `time`: set the next time, and return it."""
+        """If the window fires at `time`, set the next time and return it; otherwise return None."""
         state = ctx.get_partitioned_state(self._next_fire)
         if state.get() != time:
             return None
