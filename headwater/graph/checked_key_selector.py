@@ -11,7 +11,7 @@ from headwater.common.typeinfo import TypeInformation
 
 
 class CheckedKeySelector:
-    """Calls `key_of` and checks the key; the key is passed on unchanged, so that state sees what the user gave."""
+    """Calls `key_of` and checks the key. Returns the key unchanged, so that state sees the user's own key."""
 
     __slots__ = ("_check", "_key_of", "_key_type")
 

@@ -10,7 +10,7 @@ from headwater.operators.type_check import TypeCheckOperator
 
 
 def to_text(plan: JobPlan) -> str:
-    """One line per source and operator, grouped by stage. Uids are left out where they are not readable anyway."""
+    """Return one line per source and operator, grouped by stage. Leaves out generated uids, which nobody can read."""
     lines = []
     for stage in plan.stages:
         lines.append(f"stage {stage.index} x{stage.parallelism}{' slots' if stage.needs_slot else ''}")

@@ -1,4 +1,4 @@
-"""From the transformations that the API built to nodes and edges: virtual nodes dissolve into edges."""
+"""Turns the API's transformations into nodes and edges. Virtual transformations become properties of edges."""
 
 from __future__ import annotations
 
@@ -18,10 +18,9 @@ from headwater.graph.transformation import (
 
 
 def expand(transformations: Iterable[Transformation]) -> LogicalGraph:
-    """All physical nodes that `transformations` need, renumbered from 0 in construction order.
+    """Return all physical nodes that `transformations` need, renumbered from 0 in construction order.
 
-    Ids are dense and depend on the program only, not on what else this process built before: a job that is started
-    again gets the same ones.
+    Ids depend on the program only, not on what else this process built before: a job gets the same ids at every start.
     """
     reached = _reach_upstream(transformations)
     physical = sorted((node for node in reached if isinstance(node, PhysicalTransformation)), key=lambda node: node.id)
@@ -49,7 +48,7 @@ def _reach_upstream(transformations: Iterable[Transformation]) -> list[Transform
 
 
 def _edges_from(upstream: Transformation, numbers: dict[int, int]) -> Iterator[Edge]:
-    """The edges that bring the records of `upstream`, which may be virtual."""
+    """Yield the edges that carry the records of `upstream`, which may be virtual."""
     if isinstance(upstream, PhysicalTransformation):
         yield Edge(numbers[upstream.id])
     elif isinstance(upstream, UnionTransformation):

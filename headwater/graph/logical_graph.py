@@ -30,9 +30,9 @@ class PlanSettings:
 
 @dataclass(frozen=True)
 class Edge:
-    """Records of `upstream` (its side output `side_tag` if set) go into input `input_index` of the node that has it.
+    """Carries the records of `upstream` (of its side output `side_tag`, if set) into input `input_index` of its node.
 
-    `exchange` is None until a rule has chosen one; FORWARD before that was asked for by the user.
+    `exchange` is None until a rule chooses one; before that, FORWARD means that the user asked for it.
     """
 
     upstream: int
@@ -44,13 +44,13 @@ class Edge:
     key_type: TypeInformation | None = None
     partitioner: Callable[[Any, int], int] | None = None
     cut: bool = False
-    """True: may not be chained, although it is FORWARD."""
+    """True: must not be chained, although it is FORWARD."""
     chained: bool = False
 
 
 @dataclass(frozen=True)
 class Node:
-    """A source or operator on its way into the plan. `origin` is what the API built, and is not changed by rules."""
+    """A source or operator while it is planned. `origin` is the API's transformation; rules do not change it."""
 
     id: int
     origin: PhysicalTransformation
@@ -70,18 +70,18 @@ class Node:
 
     @property
     def operator(self) -> OperatorTransformation:
-        """The origin of a node that is no source."""
+        """The origin of a node that is not a source."""
         assert isinstance(self.origin, OperatorTransformation)
         return self.origin
 
     def label(self) -> str:
-        """How messages name it: `operator 'enrich' (map)`."""
+        """The node's name in messages: `operator 'enrich' (map)`."""
         return f"source '{self.name}'" if self.is_source else f"operator '{self.name}' ({self.origin.kind})"
 
 
 @dataclass(frozen=True)
 class LogicalGraph:
-    """All nodes of a job by id, each after the nodes it reads from."""
+    """All nodes of a job by id, each after the nodes that it reads from."""
 
     nodes: Mapping[int, Node] = field(default_factory=dict)
 
@@ -92,7 +92,7 @@ class LogicalGraph:
         return self.nodes[node_id]
 
     def map_nodes(self, change: Callable[[Node], Node]) -> LogicalGraph:
-        """The same graph with every node replaced by `change(node)`, which must keep the id."""
+        """Return the same graph with every node replaced by `change(node)`, which must keep the id."""
         return replace(self, nodes={node.id: change(node) for node in self})
 
 

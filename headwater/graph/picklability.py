@@ -1,4 +1,4 @@
-"""Finds out what inside a user's object cannot be pickled, and says it in words the user knows from the program."""
+"""Finds the part of a user's object that cannot be pickled, and names it in words of the user's program."""
 
 from __future__ import annotations
 
@@ -29,8 +29,10 @@ def is_picklable(value: object) -> bool:
 
 
 def require_picklable(items: list[Any], what: str, start: int = 0) -> None:
-    """`SerializationError` with the number of the first of `items`, which are those of `what` from `start` on, that
-    cannot travel to another process. For data that a program gives by value: the call is then in the traceback."""
+    """Raise `SerializationError`, with the number of the first item that cannot be pickled. For data in the program.
+
+    `items` are the items of `what` from number `start` on. Call it from the API, so that the traceback shows the call.
+    """
     if set(map(type, items)) <= PLAIN:
         return
     for first in range(0, len(items), _CHECKED_AT_ONCE):
@@ -56,9 +58,9 @@ def _require_picklable(item: Any, index: int, what: str) -> None:
 
 
 def explain_unpicklable(value: object) -> str | None:
-    """A sentence that names the innermost part that cannot be pickled; None if all can be.
+    """Return a sentence that names the innermost part that cannot be pickled; None if everything can be.
 
-    An item of a container says little by itself: the sentence goes on up to the attribute or variable that holds it.
+    An item of a container says little by itself, so the sentence also names the attribute or variable that holds it.
     """
     if is_picklable(value):
         return None
@@ -82,7 +84,7 @@ def explain_unpicklable(value: object) -> str | None:
 
 
 def _parts(owner: Any) -> Iterator[tuple[str, str, Any]]:
-    """(where it is, what to do, the part) for everything that is pickled together with `owner`."""
+    """Yield (where it is, what to do, the part) for everything that is pickled together with `owner`."""
     in_open = _IN_OPEN
     if isinstance(owner, functools.partial):
         yield "the function of a functools.partial", in_open, owner.func

@@ -1,4 +1,4 @@
-"""What the planner hands to the runtime: a line of stages, each a small graph of operators.
+"""The planner's result, for the runtime: a line of stages, each a small graph of operators.
 
 The plan is data. It is pickled (cloudpickle) once per job and read by the driver, the Python workers and the slots.
 """
@@ -15,7 +15,7 @@ from headwater.operators.base import Operator
 
 
 class Exchange(Enum):
-    """How records of an edge find their target partition."""
+    """How an edge chooses the target partition of a record."""
 
     FORWARD = "forward"  # partition i -> partition i (rebalance where the parallelism differs)
     HASH = "hash"  # by the key group of `key_selector(record)`
@@ -57,9 +57,9 @@ class OperatorSpec:
     stage: int
     keyed: bool = False
     needs_slot: bool = False
-    """Keyed state, timers or operator state: must run in a slot, hence in a stage > 0."""
+    """It has keyed state, timers or operator state, so it must run in a slot, in a stage > 0."""
     sink: Sink | None = None
-    """Set for sink operators: the driver makes the committer from it."""
+    """Set for sink operators. The driver makes the committer from it."""
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ class JobPlan:
     stages: tuple[StageSpec, ...]
     batch_mode: bool = False
     needs_ticks: bool = False
-    """Processing-time timers or idleness: time must pass without data."""
+    """There are processing-time timers or idleness, so epochs must run even without data."""
     settings: dict[str, Any] = field(default_factory=dict)
     """Plain values of the job's configuration that operators and the runtime need."""
 
@@ -108,7 +108,7 @@ class JobPlan:
         raise KeyError(operator_id)
 
     def with_names(self, text: str) -> str:
-        """`text`, in which operators have their uids, as state knows them, with the names that the program shows."""
+        """Return `text` with the operators' uids, which the state layer uses, replaced by the program's names."""
         for stage in self.stages:
             for operator in stage.operators:
                 if operator.name != operator.uid:

@@ -1,4 +1,4 @@
-"""`plan`: from what the API built to what the runtime runs."""
+"""`plan`: turns the API's transformations into the runtime's plan."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def plan(transformations: Iterable[Transformation], settings: PlanSettings) -> J
     """Plan the job that `transformations` (its sinks, and operators that nobody reads) describe.
 
     Does not change the transformations: they can be planned again, with other settings.
-    Raises PlanError for a graph that cannot run, SerializationError for functions that cannot travel.
+    Raises PlanError for a graph that cannot run, SerializationError for functions that cannot be pickled.
     """
     graph = expand(transformations)
     for rule in RULES:

@@ -1,7 +1,7 @@
-"""The logical graph: what the API builds while a program is typed.
+"""Transformations: the nodes that the API builds while the program runs.
 
-Nodes are mutable until the job is planned, because `name()`, `uid()` and `set_parallelism()` come after the node was
-made. Sources and operators are *physical*: they become part of the plan. Partitionings, unions and side outputs are
+Nodes are mutable until the job is planned, because `name()`, `uid()` and `set_parallelism()` are called after the node
+was made. Sources and operators are *physical*: they become part of the plan. Partitionings, unions and side outputs are
 *virtual*: they only say how records reach the next operator, and the planner turns them into edges.
 """
 
@@ -24,7 +24,7 @@ _construction_order = itertools.count(1)
 
 
 class ChainingStrategy(Enum):
-    """Whether an operator may be called directly by the one before it (`HEAD`: it calls those after it, only)."""
+    """Whether the operator before may call this one directly. `HEAD`: it may not, but this one may call the next."""
 
     ALWAYS = "always"
     HEAD = "head"
@@ -33,12 +33,12 @@ class ChainingStrategy(Enum):
 
 @dataclass(eq=False, kw_only=True)
 class Transformation:
-    """One node. `id` is its place in construction order, so that an input always has a smaller id."""
+    """One node. `id` counts nodes in the order of construction, so an input always has a smaller id."""
 
     name: str
     id: int = field(default_factory=lambda: next(_construction_order))
     output_type: TypeInformation | None = None
-    """What is known about the records that leave the node; None: any Python object."""
+    """The type of the records that leave the node. None: any Python object."""
 
     def inputs(self) -> tuple[Transformation, ...]:
         """The nodes that records come from, in the order of input indexes."""
@@ -47,10 +47,10 @@ class Transformation:
 
 @dataclass(eq=False, kw_only=True)
 class PhysicalTransformation(Transformation):
-    """A node that runs somewhere."""
+    """A node that becomes part of the plan."""
 
     kind: str
-    """The word for it in messages: `map`, `keyed process`, `sink` ..."""
+    """The word for the node in messages: `map`, `keyed process`, `sink` ..."""
     uid: str | None = None
     uid_hash: str | None = None
     description: str | None = None
@@ -59,7 +59,7 @@ class PhysicalTransformation(Transformation):
     parallelism_fixed: bool = False
     """True: the node cannot run at another parallelism (a collection is read by one task)."""
     parallelism_of_input: bool = False
-    """True: without a parallelism of its own the node runs at that of the node it reads from, not at the job's."""
+    """True: without a parallelism of its own, the node has that of the node it reads from, not the job's."""
     max_parallelism: int | None = None
     checks_output: bool = False
     """True: `output_type` was declared here and every record is checked against it."""
@@ -85,15 +85,15 @@ class OperatorTransformation(PhysicalTransformation):
     upstreams: tuple[Transformation, ...]
     factory: Callable[..., Operator]
     function: Any = None
-    """The user's object inside the factory, to say in words what of it cannot be pickled."""
+    """The user's object inside the factory, for errors that say which part of it cannot be pickled."""
     configured: Mapping[str, str] = field(default_factory=dict)
     keyed: bool = False
     needs_slot: bool = False
     """Must run in a slot: it has keyed state, timers or operator state."""
     keeps_state_per_split: bool = False
-    """In stage 0 the runner keeps its state with each split; only behind a shuffle does it need a slot."""
+    """In stage 0, the runner keeps its state with each split. It needs a slot only after a shuffle."""
     needs_ticks: bool = False
-    """Processing time must reach it although no data comes."""
+    """It must see processing time pass even without data."""
     sink: Sink | None = None
     chaining: ChainingStrategy = ChainingStrategy.ALWAYS
 
@@ -103,13 +103,13 @@ class OperatorTransformation(PhysicalTransformation):
 
 @dataclass(eq=False, kw_only=True)
 class PartitionTransformation(Transformation):
-    """Virtual: how records of `upstream` choose the partition of the next operator."""
+    """Virtual: how records of `upstream` are assigned to partitions of the next operator."""
 
     upstream: Transformation
     exchange: Exchange
     key_selector: Callable[[Any], Any] | None = None
     key_type: TypeInformation | None = None
-    """If declared, every key is checked against it while records are routed."""
+    """If set, every key is checked against this type when records are routed."""
     partitioner: Callable[[Any, int], int] | None = None
 
     def inputs(self) -> tuple[Transformation, ...]:

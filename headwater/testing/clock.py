@@ -4,9 +4,9 @@ from __future__ import annotations
 
 
 class ManualClock:
-    """Processing time in milliseconds; it only goes forward, as the driver's does.
+    """Processing time in milliseconds. It never goes back, like the driver's.
 
-    At 0, where it starts unless told otherwise, the check for timestamps too far ahead of processing time is off.
+    At 0, the default start, timestamps that are too far ahead of processing time are not refused.
     """
 
     def __init__(self, now_ms: int = 0) -> None:
@@ -23,5 +23,5 @@ class ManualClock:
         self._now_ms = now_ms
 
     def advance(self, by_ms: int) -> None:
-        """Turn the clock on by `by_ms`."""
+        """Advance the clock by `by_ms`."""
         self.set(self._now_ms + by_ms)

@@ -25,10 +25,10 @@ class CollectedPart(NamedTuple):
 
 
 class CollectingSink(Sink):
-    """Keeps what was committed, exactly once, in files of a directory; works in a real job too.
+    """Keeps committed records, exactly once, in files of a directory. Works in a real job too.
 
-    The commit runs in the driver, so `results()` works in the process that started the job, and in any other on that
-    machine which is given the same `directory`.
+    The commit runs in the driver, so `results()` works in the process that started the job, and in any other process on
+    that machine with the same `directory`.
     """
 
     def __init__(self, directory: str | None = None) -> None:
@@ -88,7 +88,7 @@ class _CollectingCommitter(Committer):
 
     def commit(self, committables: list[Any]) -> None:
         for part in committables:
-            # The name tells the part, so a part that is committed again takes its own place.
+            # The name identifies the part, so a second commit of the same part replaces the file.
             path = os.path.join(self._directory, f"{part.epoch:012d}-{part.partition:05d}-{part.attempt_id}.part")
             with open(path + ".tmp", "wb") as file:
                 file.write(part.payload)

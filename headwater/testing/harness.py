@@ -5,8 +5,8 @@
     harness.process_watermark(100)
     assert harness.get_output() == [("ann", 1)]
 
-A harness is one partition. `snapshot()` ends an epoch and returns what would be persisted; a second harness that
-`restore`s it goes on from there; `fail_epoch()` does what happens when a process dies in mid-epoch.
+A harness is one partition. `snapshot()` ends an epoch and returns what a job would persist; a second harness can
+`restore` it. `fail_epoch()` simulates a process that dies during an epoch.
 """
 
 from __future__ import annotations

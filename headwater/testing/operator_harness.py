@@ -1,4 +1,4 @@
-"""What all operator harnesses share: one partition of one operator, its life in epochs, and what it put out."""
+"""The common part of all operator harnesses: one partition of one operator, its epochs, and its output."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ _UID = "harness"
 
 @dataclass(frozen=True)
 class OperatorSnapshot:
-    """What one partition of one operator would have persisted at the end of an epoch. Picklable."""
+    """What one partition of one operator would persist at the end of an epoch. Picklable."""
 
     epoch: int
     watermark: int
     sections: tuple[Section, ...]
     committables: tuple[Any, ...]
-    """What a sink prepared in the epoch."""
+    """The committables that a sink prepared in the epoch."""
 
 
 class OperatorHarness:
     """One partition of one operator. Usable as a context manager, which closes it.
 
-    `snapshot()` ends an epoch and returns what would be persisted; a second harness that `restore`s it goes on from
-    there; `fail_epoch()` does what happens when a process dies in mid-epoch.
+    `snapshot()` ends an epoch and returns what a job would persist; a second harness can `restore` it. `fail_epoch()`
+    simulates a process that dies during an epoch.
     """
 
     def __init__(
@@ -83,9 +83,9 @@ class OperatorHarness:
     # -- life cycle ---------------------------------------------------------------------------------------------------
 
     def restore(self, *snapshots: OperatorSnapshot) -> Self:
-        """Start from `snapshots`; call it before anything else.
+        """Start from `snapshots`. Call it before anything else.
 
-        Of several partitions' snapshots this one takes the key groups that are its own.
+        From snapshots of several partitions, this harness takes the key groups that it owns.
         """
         if self._opened:
             raise PlanError("restore() must come before the first record; make a new harness for the restored operator")
@@ -102,7 +102,7 @@ class OperatorHarness:
         return self
 
     def open(self) -> None:
-        """Open the operator and begin the first epoch. Done by the first call that needs it."""
+        """Open the operator and begin the first epoch. The first call that needs it does this."""
         if self._opened:
             return
         self._opened = True
@@ -132,7 +132,7 @@ class OperatorHarness:
         return taken
 
     def fail_epoch(self) -> None:
-        """Give up the epoch under way: state, timers and output are as after the last `snapshot` again."""
+        """Give up the current epoch: state, timers and output go back to the last `snapshot`."""
         self.open()
         self.operator.abort_epoch()
         for backend in self._backends():
@@ -144,7 +144,7 @@ class OperatorHarness:
         self.operator.process_time(self.clock.now_ms)
 
     def end_input(self) -> None:
-        """The input ends: what only an end can tell is emitted, then event time ends."""
+        """End the input: the operator emits what it held back, then gets MAX_WATERMARK."""
         self.open()
         self.operator.end_of_input()
         self.operator.process_watermark(MAX_WATERMARK)
@@ -167,7 +167,7 @@ class OperatorHarness:
     # -- input --------------------------------------------------------------------------------------------------------
 
     def process_watermark(self, watermark: int) -> None:
-        """Event time reaches `watermark`."""
+        """Advance event time to `watermark`."""
         self.open()
         if watermark < self.context.watermark:
             raise ValueError(f"the watermark is {self.context.watermark} and cannot go back to {watermark}")
@@ -185,7 +185,7 @@ class OperatorHarness:
         self.operator.process_time(now_ms)
 
     def advance_processing_time(self, by_ms: int) -> None:
-        """Turn the clock on by `by_ms`; due processing-time timers fire."""
+        """Advance the clock by `by_ms`; due processing-time timers fire."""
         self.set_processing_time(self.clock.now_ms + by_ms)
 
     # -- output -------------------------------------------------------------------------------------------------------
@@ -209,7 +209,7 @@ class OperatorHarness:
         return [step.watermark for step in self._output.steps if isinstance(step, EmittedWatermark)]
 
     def is_idle(self) -> bool:
-        """Whether the operator told last that it is idle."""
+        """Return True if the operator last emitted that it is idle."""
         said = [step.idle for step in self._output.steps if isinstance(step, EmittedIdle)]
         return bool(said) and said[-1]
 
@@ -252,12 +252,12 @@ class OperatorHarness:
         return [self._operator_backend] + ([] if self._keyed_backend is None else [self._keyed_backend])
 
     def _check_route(self, key_of: Callable[[Any], Any], values: list[Any]) -> None:
-        """Refuse what the shuffle in front of a keyed operator would refuse, or send to another partition."""
+        """Raise for records that the shuffle before a keyed operator would refuse, or send to another partition."""
         for value in values:
             try:
                 key = frozen(key_of(value))
             except Exception:
-                continue  # the operator says it better
+                continue  # the operator's own error is better
             try:
                 group = key_group(key, self.context.max_parallelism)
             except InvalidKeyError as error:

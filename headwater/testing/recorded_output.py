@@ -1,4 +1,4 @@
-"""An operator's output that remembers everything."""
+"""An operator's output that records everything."""
 
 from __future__ import annotations
 
@@ -52,5 +52,5 @@ class RecordedOutput:
 
     def _record(self, values: list[Any], timestamps: list[int | None] | None, tag_id: str | None) -> None:
         stamps = timestamps if timestamps is not None else [None] * len(values)
-        # Operators promise lists of equal length: a harness that did not check would hide a lost timestamp.
+        # Operators promise lists of equal length: without this check, the harness would hide a lost timestamp.
         self.steps += [Record(value, stamp, tag_id) for value, stamp in zip(values, stamps, strict=True)]

@@ -22,20 +22,20 @@ from headwater.graph.picklability import require_picklable
 
 @dataclass(frozen=True)
 class Eof:
-    """The script ends here, for good: what follows is never read."""
+    """The script ends here: later items are never read."""
 
 
 @dataclass(frozen=True)
 class Pause:
-    """Nothing more in this epoch: what follows is read in a later one."""
+    """The epoch ends here: later items are read in a later epoch."""
 
 
 @dataclass(frozen=True)
 class Crash:
-    """Fail the first time that the script comes here, in whichever process; go on as if nothing stood here afterwards.
+    """Fail the first time that any process reaches this item; ignore it afterwards.
 
-    `kill` ends the process that reads with SIGKILL, so that no handler and no `finally` runs: in a job this is a Python
-    worker of Spark. Otherwise `ScriptedCrash` is raised. The records before it have been read, in the same epoch.
+    `kill` ends the reading process with SIGKILL, so that no handler and no `finally` runs: in a job this is a Python
+    worker of Spark. Otherwise `ScriptedCrash` is raised. The records before it have been read in the same epoch.
     """
 
     kill: bool = True
@@ -43,7 +43,7 @@ class Crash:
 
 @dataclass(frozen=True)
 class Watermark:
-    """Event time reaches `timestamp` after the record before. Needs the strategy of `ScriptSource.watermarks`."""
+    """Event time reaches `timestamp` after the record before it. Needs the strategy of `ScriptSource.watermarks`."""
 
     timestamp: int
 
@@ -61,8 +61,8 @@ class ScriptSource(Source):
     """Plays a script of records, `EOF`, `PAUSE`, `CRASH` and `Watermark(...)`, in order, in one split.
 
     With `bounded=False` the source stays open after its last item, until an `EOF`.
-    Which crashes have happened is remembered in files of `crash_directory` (default: a new temporary directory),
-    because it must outlive the processes that crash. Pass your own to play one script in several runs of a program.
+    Files in `crash_directory` (default: a new temporary directory) remember which crashes have happened, because they
+    outlive the processes that crash. Pass your own directory to play one script in several runs of a program.
     """
 
     def __init__(self, items: Iterable[Any], *, bounded: bool = True, crash_directory: str | None = None) -> None:
@@ -84,11 +84,11 @@ class ScriptSource(Source):
         return _ScriptReader(self, 0 if position is None else position)
 
     def crash_count(self) -> int:
-        """How many of the script's crashes have happened: lets a test check that its fault fired."""
+        """Return how many of the script's crashes have happened, so that a test can check that its fault fired."""
         return len(os.listdir(self.crash_directory)) if self.crash_directory is not None else 0
 
     def watermarks(self, timestamp_assigner: AssignerLike | None = None) -> WatermarkStrategy:
-        """The strategy that emits the script's `Watermark`s, each right after the record it follows."""
+        """Return the strategy that emits the script's `Watermark`s, each right after the record before it."""
         schedule: list[tuple[int, int]] = []  # (number of records before, watermark)
         records = 0
         for item in self.items:
@@ -102,7 +102,7 @@ class ScriptSource(Source):
         return strategy if timestamp_assigner is None else strategy.with_timestamp_assigner(timestamp_assigner)
 
     def crash_once(self, index: int, crash: Crash) -> None:
-        """Crash, unless the crash at `index` has happened already. For the reader."""
+        """Crash, unless the crash at `index` has already happened. The reader calls this."""
         assert self.crash_directory is not None
         try:
             marker = os.open(os.path.join(self.crash_directory, f"crash-{index}"), os.O_CREAT | os.O_EXCL)
@@ -145,7 +145,7 @@ class _ScriptReader(SplitReader):
 
 
 class _ScheduledWatermarks(WatermarkGenerator):
-    """Emits each watermark after the record it follows in the script. Counting is enough: there is one split."""
+    """Emits each watermark after the record before it in the script. It counts records: there is one split."""
 
     def __init__(self, schedule: tuple[tuple[int, int], ...]) -> None:
         self._schedule = schedule

@@ -80,15 +80,15 @@ class TwoInputOperatorHarness(OperatorHarness):
         self._process(1, list(map(captured, values)), timestamps)
 
     def process_watermark1(self, watermark: int) -> None:
-        """Event time of the first stream reaches `watermark`; the operator's is the lower one of both."""
+        """Advance event time of the first stream to `watermark`. The operator's watermark is the smaller of both."""
         self._advance(0, watermark)
 
     def process_watermark2(self, watermark: int) -> None:
-        """Event time of the second stream reaches `watermark`."""
+        """Advance event time of the second stream to `watermark`."""
         self._advance(1, watermark)
 
     def process_watermark(self, watermark: int) -> None:
-        """Event time of both streams reaches `watermark`."""
+        """Advance event time of both streams to `watermark`."""
         self._watermarks = [max(watermark, known) for known in self._watermarks]
         super().process_watermark(watermark)
 

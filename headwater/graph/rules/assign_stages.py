@@ -9,8 +9,8 @@ from headwater.graph.plan import Exchange
 def assign_stages(graph: LogicalGraph, settings: PlanSettings) -> LogicalGraph:
     """Put every node into the earliest stage that all its inputs can reach: one further for each shuffle.
 
-    Nothing that needs a slot may sit in stage 0, where splits are read by whichever Python worker is free: it goes to
-    stage 1, and its chain is cut there. An input from an earlier stage simply passes through those between.
+    A node that needs a slot must not be in stage 0, where any free Python worker reads splits: it goes to stage 1, and
+    its chain is cut there. An input from an earlier stage passes through the stages in between.
     """
     nodes: dict[int, Node] = {}
     for node in graph:

@@ -9,12 +9,12 @@ from headwater.graph.logical_graph import LogicalGraph, Node, PlanSettings
 
 
 def assign_uids(graph: LogicalGraph, settings: PlanSettings) -> LogicalGraph:
-    """Give every node the identity under which its state is found again.
+    """Give every node its uid: the identity under which its state is found again.
 
-    A uid that the user set is taken as it is. A generated one is a hash of what the node is (kind and name) and of
-    where its records come from (the uids upstream, side tags and exchanges): other branches, parallelism, settings
-    and the user's code can be edited freely. It changes if the node is renamed, or if something is put in or taken out
-    upstream, up to the nearest node with a uid of its own.
+    A uid that the user set stays unchanged. A generated uid is a hash of the node itself (kind and name) and of its
+    inputs (the uids upstream, side tags and exchanges). So other branches, parallelism, settings and the user's code
+    may change freely. It changes if the node is renamed, or if a node is added or removed upstream, up to the nearest
+    node with a uid that the user set.
     """
     uids: dict[int, str] = {}
     twins: Counter[str] = Counter()
@@ -33,7 +33,7 @@ def _generated_uid(node: Node, uids: dict[int, str], twins: Counter[str]) -> str
         exchange = "" if edge.exchange is None else edge.exchange.value
         parts.append(f"{edge.input_index}|{uids[edge.upstream]}|{edge.side_tag or ''}|{exchange}")
     structure = "\x1f".join(parts)
-    # Twins (the same function name on the same input, twice) are told apart by the order they were built in.
+    # Twins (the same function name on the same input, twice) differ by the order in which they were built.
     twin = twins[structure]
     twins[structure] += 1
     digest = hashlib.blake2b(f"{structure}\x1f{twin}".encode(), digest_size=8).hexdigest()

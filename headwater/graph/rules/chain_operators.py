@@ -9,8 +9,8 @@ from headwater.graph.plan import Exchange
 def chain_operators(graph: LogicalGraph, settings: PlanSettings) -> LogicalGraph:
     """Chain along every forward edge inside one stage: the upstream operator calls the next one directly.
 
-    Two nodes of one stage that are joined by an edge always have one parallelism, because any other edge than a
-    FORWARD, and a FORWARD that was cut, starts a new stage.
+    Two nodes of one stage with an edge between them always have the same parallelism: any edge that is not FORWARD, or
+    is cut, starts a new stage.
     """
 
     def chain(node: Node) -> Node:

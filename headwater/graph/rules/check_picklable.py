@@ -7,7 +7,7 @@ from headwater.graph.transformation import SourceTransformation
 
 
 def check_picklable(graph: LogicalGraph, settings: PlanSettings) -> LogicalGraph:
-    """Refuse what cannot travel to the tasks, before Spark starts, and say which attribute is at fault."""
+    """Refuse functions that cannot be pickled, before Spark starts, and say which attribute is at fault."""
     for node in graph:
         if isinstance(node.origin, SourceTransformation):
             _check(node, node.origin.source, node.origin.source)

@@ -8,7 +8,7 @@ from headwater.graph.plan import Exchange
 
 
 def choose_exchanges(graph: LogicalGraph, settings: PlanSettings) -> LogicalGraph:
-    """Where the user chose no partitioning: forward between equal parallelisms, else spread evenly."""
+    """Choose an exchange where the user chose none: FORWARD between equal parallelisms, otherwise spread evenly."""
 
     def choose(node: Node) -> Node:
         def exchange(edge: Edge) -> Exchange:

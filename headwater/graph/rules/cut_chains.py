@@ -7,7 +7,7 @@ from headwater.graph.transformation import ChainingStrategy, OperatorTransformat
 
 
 def cut_chains(graph: LogicalGraph, settings: PlanSettings) -> LogicalGraph:
-    """Mark the edges along which the user forbade chaining: they cost a trip through the shuffle."""
+    """Mark the edges along which the user forbade chaining. Each costs a shuffle."""
 
     def cut(node: Node) -> Node:
         def is_cut(edge: Edge) -> bool:

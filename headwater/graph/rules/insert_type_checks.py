@@ -14,11 +14,11 @@ from headwater.operators.type_check import TypeCheckOperator
 
 
 def insert_type_checks(graph: LogicalGraph, settings: PlanSettings) -> LogicalGraph:
-    """Put a check behind every output whose type was declared, unless `headwater.type-check` is off.
+    """Insert a check after every output with a declared type, unless `headwater.type-check` is off.
 
-    The check is chained to the operator it checks, and everybody who read that output now reads the check's. It has no
-    state, so its uid is free to depend on the node it checks. Keys with a declared type are checked where they are
-    routed by.
+    The check is chained to the operator that it checks, and all readers of that output now read the check's output. It
+    has no state, so its uid may depend on the checked node. Keys with a declared type are checked when records are
+    routed.
     """
     if not settings.type_check:
         return graph
@@ -53,7 +53,7 @@ def insert_type_checks(graph: LogicalGraph, settings: PlanSettings) -> LogicalGr
 
 
 def needs_check(declared: TypeInformation | None) -> TypeGuard[TypeInformation]:
-    """Whether a declared type says anything about the records: PICKLED_BYTE_ARRAY stands for any Python object."""
+    """Return True if a declared type restricts the records. PICKLED_BYTE_ARRAY does not: it is any Python object."""
     return declared is not None and not isinstance(declared, PickledBytesTypeInfo)
 
 

@@ -4,11 +4,11 @@ from headwater.common.errors import PlanError
 from headwater.graph.logical_graph import LogicalGraph, PlanSettings
 
 MAX_INPUTS = 256
-"""A chunk names its edge by the consumer and one byte for which of the consumer's inputs it is."""
+"""A chunk has one byte for the number of the consumer's input."""
 
 
 def limit_inputs(graph: LogicalGraph, settings: PlanSettings) -> LogicalGraph:
-    """Refuse an operator that reads more streams than edges can be told apart."""
+    """Refuse an operator that reads more than `MAX_INPUTS` streams."""
     for node in graph:
         if len(node.edges) > MAX_INPUTS:
             raise PlanError(
