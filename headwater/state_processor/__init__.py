@@ -1,4 +1,4 @@
-"""State as data: read what a savepoint holds, and make savepoints."""
+"""State as data: reads the state in savepoints, and makes savepoints."""
 
 from headwater.state_processor.reader import SavepointReader
 from headwater.state_processor.rows import BroadcastRow, KeyedRow, OperatorRow, StateRows, TimerRow, WindowRow

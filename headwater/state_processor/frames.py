@@ -1,4 +1,4 @@
-"""Rows for state, from Python or from a DataFrame, without importing Spark."""
+"""Reads rows for state, from Python or from a DataFrame, without importing Spark."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def keyed_rows(rows: Any) -> Iterator[tuple[Any, Any, Any]]:
 
 
 def timer_rows(rows: Any, domain: str) -> Iterator[tuple[int, Any, Any]]:
-    """(timestamp in ms, key, namespace) of each row; of a DataFrame with both domains of time, those of `domain`."""
+    """Yield (timestamp in ms, key, namespace) of each row. If a DataFrame has both time domains, only of `domain`."""
     if _is_frame(rows):
         columns = ("time_domain", "timestamp_ms", "key", "namespace")
         for found, timestamp_ms, key, namespace in _of_frame(
@@ -73,7 +73,7 @@ def _is_frame(rows: Any) -> bool:
 def _of_frame(
     frame: Any, needed: tuple[str, ...], allowed: tuple[str, ...], wanted: tuple[str, ...]
 ) -> Iterator[tuple[Any, ...]]:
-    """The columns `wanted` of each row; None where the frame has no such column."""
+    """Yield the columns `wanted` of each row; None for a column that the frame does not have."""
     columns = list(frame.columns)
     if not set(needed) <= set(columns) <= {*needed, *allowed}:
         maybe = f" and maybe {', '.join(allowed)}" if allowed else ""
@@ -92,7 +92,7 @@ def _as_key(value: Any) -> Any:
 
 
 def _as_value(value: Any) -> Any:
-    """Without classes of Spark, which slots need not have."""
+    """Return `value` without Spark's classes: slots may not have Spark."""
     if isinstance(value, tuple):
         names = getattr(value, "__fields__", None)
         plain = [_as_value(each) for each in value]

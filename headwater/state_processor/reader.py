@@ -1,4 +1,4 @@
-"""Looks into a savepoint or a retained checkpoint."""
+"""Reads the state in a savepoint or a retained checkpoint."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from headwater.state_processor.windows import WINDOW_STATES
 
 
 class SavepointReader:
-    """The state in a savepoint, as rows: go through them in Python, or make a DataFrame of them.
+    """The state in a savepoint, as rows: iterate over them in Python, or make a DataFrame of them.
 
-    `path` is what `open_savepoint` takes. The classes of keys and values must be importable. Nothing is ever changed.
+    `path` is what `open_savepoint` takes. The classes of keys and values must be importable. Never changes anything.
     """
 
     def __init__(self, path: Where) -> None:
@@ -32,11 +32,11 @@ class SavepointReader:
         return dict(self.manifest.operators)
 
     def states(self) -> list[StateInfo]:
-        """What there is to read."""
+        """Return all states in the savepoint."""
         return self._stored.catalogue()
 
     def keyed_state(self, uid: str, name: str) -> KeyedRows:
-        """(key, namespace, value) of one keyed state. What has expired and was not cleaned up is among them."""
+        """(key, namespace, value) of one keyed state, including expired entries that were not cleaned up."""
         self._stored.check_state(uid, name, KEYED)
         return KeyedRows(self._path, uid, name)
 
@@ -56,7 +56,7 @@ class SavepointReader:
         return TimerRows(self._path, uid)
 
     def windows(self, uid: str) -> WindowRows:
-        """(key, start, end, contents) of the windows that have not ended, or of the slices that they consist of."""
+        """(key, start, end, contents) of the windows that have not ended, or of their slices."""
         self._stored.check_uid(uid)
         names = {info.name for info in self.states() if info.uid == uid}
         if names and not names & set(WINDOW_STATES):

@@ -1,4 +1,4 @@
-"""State as rows: what `SavepointReader` gives. Read when it is gone through, a few key groups at a time."""
+"""State as rows, from `SavepointReader`. Rows are read while the caller iterates, a few key groups at a time."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
     from headwater.runtime.spark.state_frames import DataFrame, SparkSession, StructType
 
 _RANGES: Final = 16
-"""Into so many parts the key groups are split where one process reads them all: so much less is in memory at once."""
+"""Number of parts in which one process reads all key groups, so that only one part is in memory at once."""
 
 
 class KeyedRow(NamedTuple):
     key: Any
     namespace: Any
-    """The window, where the state is kept per window."""
+    """The window, if the state is per window."""
     value: Any
     """A value, list or dict; of a reducing state the value, of an aggregating state the accumulator."""
 
@@ -49,13 +49,13 @@ class WindowRow(NamedTuple):
     start_ms: int | None
     """None: not a window of time."""
     end_ms: int | None
-    """None where the state has only the start: windows and slices of a fixed size."""
+    """None if the state has only the start, as for windows and slices of a fixed size."""
     contents: Any
     """An accumulator, or the list of elements."""
 
 
 class StateRows(ABC):
-    """Rows of one state. Can be gone through any number of times. Picklable: Spark tasks read their share of it."""
+    """Rows of one state. Can be iterated any number of times. Picklable: each Spark task reads its share."""
 
     columns: ClassVar[tuple[str, ...]]
 
@@ -70,7 +70,7 @@ class StateRows(ABC):
             yield from self._read(stored, groups)
 
     def splits(self, number: int) -> list[range]:
-        """Ranges of key groups that can be read on their own, about `number` of them."""
+        """Return about `number` ranges of key groups, each of which can be read on its own."""
         groups = StoredState(self.path).max_parallelism
         number = max(1, min(number, groups))
         bounds = [index * groups // number for index in range(number + 1)]
@@ -84,10 +84,10 @@ class StateRows(ABC):
     def _read(self, stored: StoredState, groups: range) -> Iterator[Any]: ...
 
     def to_dataframe(self, spark: SparkSession, schema: StructType | str | None = None) -> DataFrame:
-        """The rows as a DataFrame with `columns`, read by Spark's tasks, each a range of key groups.
+        """Return the rows as a DataFrame with `columns`. Each Spark task reads a range of key groups.
 
-        Without `schema` the types are taken from the first rows; objects of dataclasses, NamedTuples and Rows are
-        structs. A column that has no value in any of the first rows is left out.
+        Without `schema`, types are inferred from the first rows; dataclasses, NamedTuples and Rows become structs. A
+        column without a value in any of the first rows is left out.
         """
         from headwater.runtime.spark.state_frames import state_frame
 
@@ -135,7 +135,7 @@ class OperatorRows(StateRows):
 
 
 class BroadcastRows(StateRows):
-    """Every partition has the same: the first one's."""
+    """Rows of a broadcast state, from the first partition: every partition has the same."""
 
     columns = BroadcastRow._fields
 

@@ -1,4 +1,4 @@
-"""Finds state in the snapshots of a savepoint, by uid and name. No row knows about files, and nothing else does."""
+"""Finds state in the snapshots of a savepoint, by uid and name. Only this module reads files."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _WORDS = {
 
 @dataclass(frozen=True)
 class StateInfo:
-    """One state of one operator, as a savepoint has it."""
+    """One state of one operator in a savepoint."""
 
     uid: str
     operator: str
@@ -40,9 +40,9 @@ class StateInfo:
     section_kind: str
     ttl: bool
     namespaced: bool
-    """There is a value per key and window, not per key."""
+    """The state has a value per key and window, not per key."""
     bytes: int
-    """In the snapshots, before compression. More than the state, where a chain has changes of changes."""
+    """Size in the snapshots, before compression. Larger than the state if a chain changes an entry several times."""
 
 
 class StoredState:
@@ -57,14 +57,14 @@ class StoredState:
         return self.manifest.max_parallelism
 
     def records(self) -> list[PartitionRecord]:
-        """In the order of stages and partitions."""
+        """Return all partition records, in the order of stages and partitions."""
         return sorted(self.manifest.partitions, key=lambda record: (record.stage, record.partition))
 
     def sections(
         self, record: PartitionRecord, groups: range | None = None, *, unkeyed: bool = True, uid: str | None = None
     ) -> Iterator[Section]:
-        """One partition's chain, in the order in which it is loaded; of operator `uid`, or of all that the manifest
-        lists."""
+        """Yield the sections of one partition's chain, in the order of loading; of operator `uid`, or of all operators
+        in the manifest."""
         wanted = self.manifest.operators.keys() if uid is None else {uid}
 
         def unwanted(database: StoredDatabase) -> bool:
@@ -77,7 +77,7 @@ class StoredState:
                     yield section
 
     def keyed(self, uid: str, groups: range, names: Collection[str], *, timers: bool = False) -> StoredKeyedState:
-        """The states `names`, and the timers if wanted, of some key groups."""
+        """Return the states `names` of some key groups, and with `timers` the timers."""
         state = StoredKeyedState(uid, self.max_parallelism, groups)
         for record in self.records():
             for section in self.sections(record, groups, unkeyed=False, uid=uid):
@@ -86,7 +86,7 @@ class StoredState:
         return state
 
     def unkeyed(self, uid: str) -> Iterator[tuple[Place, OperatorStateBackend]]:
-        """The operator and broadcast state of each partition that has any."""
+        """Yield the operator and broadcast state of each partition that has any."""
         for record in self.records():
             backend: OperatorStateBackend | None = None
             for section in self.sections(record, range(0), uid=uid):
@@ -113,14 +113,14 @@ class StoredState:
         return found
 
     def check_uid(self, uid: str) -> None:
-        """Raise unless the savepoint has state of operator `uid`."""
+        """Raise if the savepoint has no state of operator `uid`."""
         operators = self.manifest.operators
         if uid not in operators:
             what = f"savepoint {self.savepoint.path} has no state of an operator '{uid}'"
             raise StateError(f"{what}; {_known('operators', uid, operators)}")
 
     def check_state(self, uid: str, name: str, section_kind: str) -> StateInfo:
-        """The state `name` of operator `uid`; raises unless there is one of that kind."""
+        """Return the state `name` of operator `uid`. Raises if there is none of that kind."""
         self.check_uid(uid)
         states = [info for info in self.catalogue() if info.uid == uid]
         for info in states:

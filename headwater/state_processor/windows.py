@@ -1,4 +1,4 @@
-"""Windows in the state of their operator: each kind of window keeps its contents in its own way."""
+"""Finds windows in the state of their operator. Each kind of window stores its contents differently."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ class StoredWindow(NamedTuple):
     end_ms: int | None
     contents: Any
     name: str
-    """Of the state that has the contents."""
+    """Name of the state that has the contents."""
     namespace: Any
-    """Where the state has them; None: for a session among the others of the key."""
+    """Namespace of the contents. None: a session, which is stored with the other sessions of the key."""
 
 
 class Change(NamedTuple):
-    """What a state has to be given for a key, so that a window has other contents."""
+    """What to store in a state for a key, so that a window has other contents."""
 
     name: str
     namespace: Any
@@ -51,7 +51,7 @@ class StoredWindows:
             for key, start, contents in state.entries(name):
                 yield StoredWindow(key, start, None, contents, name, start)
         if CONTENTS in names:
-            # Windows that merge keep their content where the first of them had it.
+            # A merged window keeps its content in the namespace of its first part.
             merged = {
                 (key, place): window
                 for key, _, windows in (state.entries(MERGING_WINDOWS) if MERGING_WINDOWS in names else ())
@@ -72,7 +72,7 @@ class StoredWindows:
                         yield StoredWindow(key, start, end, held, SESSIONS, None)
 
     def changed(self, key: Any, start_ms: int | None, end_ms: int | None, contents: Any) -> Change:
-        """What gives that window other `contents`. Later calls take it that the change was made."""
+        """Return the change that gives that window other `contents`. Later calls assume that the change was made."""
         if contents is None:
             raise StateError(
                 f"a window of operator '{self._uid}', key {key!r}, is to contain None; expected contents in the form "

@@ -1,4 +1,4 @@
-"""Makes savepoints: from nothing, to give a new job its first state, or from an existing one, to repair or prune it."""
+"""Makes savepoints: from nothing, to give a new job its first state; or from another one, to repair or prune it."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ _FOLDED: Final = frozenset({"reducing", "aggregating"})
 
 
 class SavepointWriter:
-    """A savepoint in the making. Nothing is on disk before `write`; the savepoint it began with is never changed.
+    """Collects the content of a new savepoint, in memory. `write` puts it on disk.
 
-    What is given is held in memory until then.
+    Never changes the savepoint that it began with.
     """
 
     def __init__(self, base: StoredState | None, manifest: Manifest) -> None:
@@ -50,7 +50,7 @@ class SavepointWriter:
         self._manifest = manifest
         self._operators = dict(manifest.operators)
         self._new: dict[StateId, list[Section]] = {}
-        """States that take the place of those of the base."""
+        """States that replace those of the base."""
         self._removed: set[StateId] = set()
         self._edited: dict[tuple[str, str], StoredKeyedState] = {}
         self._windows: dict[str, StoredWindows] = {}
@@ -58,7 +58,7 @@ class SavepointWriter:
 
     @classmethod
     def new(cls, max_parallelism: int = 128, job_name: str = "bootstrap") -> SavepointWriter:
-        """Begin with nothing. A job that starts from the result must have the same `pipeline.max-parallelism`."""
+        """Begin with nothing. A job that starts from the savepoint must have the same `pipeline.max-parallelism`."""
         if not 1 <= max_parallelism <= MAX_PARALLELISM_LIMIT:
             raise StateError(f"max_parallelism is {max_parallelism}; expected 1 to {MAX_PARALLELISM_LIMIT}")
         manifest = Manifest(
@@ -75,7 +75,7 @@ class SavepointWriter:
 
     @classmethod
     def from_existing(cls, path: Where) -> SavepointWriter:
-        """Begin with all that a savepoint or retained checkpoint has: state, event time, positions of the sources."""
+        """Begin with the content of a savepoint or retained checkpoint: state, event time, positions of the sources."""
         base = StoredState(path)
         manifest = base.manifest
         if base.savepoint.output_committed:
@@ -93,12 +93,13 @@ class SavepointWriter:
         key: Callable[[Any], Any] | None = None,
         value: Callable[[Any], Any] | None = None,
     ) -> Self:
-        """Give operator `uid` a keyed state, in place of one of that name.
+        """Give operator `uid` a keyed state. It replaces a state of the same name.
 
         `state` is the descriptor that the job uses; a name means a value state. `rows` are pairs (key, value) or
         triples (key, namespace, value), or a DataFrame with columns key, value and maybe namespace, which the driver
-        collects: structs become tuples in keys and Rows in values. `key` and `value` convert what is in the rows. The
-        value of a list state is a list, of a map state a dict; to a reducing or aggregating state each row is added.
+        collects: structs become tuples in keys and Rows in values. `key` and `value` convert keys and values of the
+        rows. The value of a list state is a list, of a map state a dict. To a reducing or aggregating state, each row
+        is added.
         """
         descriptor = ValueStateDescriptor(state) if isinstance(state, str) else state
         self._check_kind(uid, descriptor.name, KEYED, descriptor.kind)
@@ -116,10 +117,10 @@ class SavepointWriter:
         return self
 
     def with_timers(self, uid: str, timers: Any, *, event_time: bool = True) -> Self:
-        """Give operator `uid` timers, in place of those it had in that domain of time.
+        """Give operator `uid` timers. They replace its timers in that time domain.
 
-        They are (timestamp in ms, key) or (timestamp in ms, key, namespace), or a DataFrame with columns timestamp_ms,
-        key and maybe namespace; if it has a column time_domain, rows of the other domain are left out.
+        `timers` are (timestamp in ms, key) or (timestamp in ms, key, namespace), or a DataFrame with columns
+        timestamp_ms, key and maybe namespace. If it has a column time_domain, rows of the other domain are left out.
         """
         max_parallelism = self._manifest.max_parallelism
         table = StoredKeyedState(uid, max_parallelism, range(max_parallelism))
@@ -133,13 +134,13 @@ class SavepointWriter:
         return self
 
     def with_operator_state(self, uid: str, name: str, rows: Any) -> Self:
-        """Give operator `uid` a list state. Its partitions share the elements.
+        """Give operator `uid` a list state. The elements are dealt out to its partitions.
 
-        These are `rows`, or the column value of a DataFrame, in which a column partition means nothing.
+        The elements are `rows`, or the column value of a DataFrame; a column partition is ignored.
         """
         self._check_kind(uid, name, OPERATOR)
         sections: list[Section] = []
-        for element in elements(rows):  # each by itself: which partition gets it is known when the savepoint is written
+        for element in elements(rows):  # one section each: `write` decides which partition gets it
             backend = OperatorStateBackend(uid)
             backend.get_list_state(ListStateDescriptor(name)).add(element)
             sections += backend.full_sections()
@@ -147,8 +148,8 @@ class SavepointWriter:
         return self
 
     def with_broadcast_state(self, uid: str, name: str, rows: Any) -> Self:
-        """Give operator `uid` a broadcast state, the same in all partitions: of a mapping, pairs, or a DataFrame with
-        columns key and value."""
+        """Give operator `uid` a broadcast state, the same in all partitions. `rows` is a mapping, pairs, or a DataFrame
+        with columns key and value."""
         self._check_kind(uid, name, BROADCAST)
         backend = OperatorStateBackend(uid)
         backend.get_broadcast_state(MapStateDescriptor(name)).put_all(entries(rows))
@@ -156,9 +157,9 @@ class SavepointWriter:
         return self
 
     def change(self, uid: str, name: str, key: Any, value: Any, namespace: Any = None) -> Self:
-        """Set what the existing keyed state `name` has for `key`, in the form in which `SavepointReader` shows it.
+        """Set the entry of `key` in the existing keyed state `name`, in the same form as `SavepointReader` shows it.
 
-        None removes the entry. All other entries stay as they are.
+        None removes the entry. All other entries stay unchanged.
         """
         table = self._edited.get((uid, name))
         if table is None:
@@ -167,11 +168,11 @@ class SavepointWriter:
         return self
 
     def change_windows(self, uid: str, rows: Any, *, contents: Callable[[Any], Any] | None = None) -> Self:
-        """Set what windows of operator `uid` contain; those that are not among `rows` stay as they are.
+        """Set the contents of windows of operator `uid`. Windows that are not in `rows` stay unchanged.
 
-        `rows` are what `SavepointReader.windows` gives, (key, start in ms, end in ms, contents), or a DataFrame with
-        these columns. `contents` converts what is in the rows. A window that is not there is an error: which windows
-        there are, and when they end, is up to the operator.
+        `rows` have the form of `SavepointReader.windows`, (key, start in ms, end in ms, contents), or are a DataFrame
+        with these columns. `contents` converts the contents of the rows. A window that does not exist is an error:
+        only the operator decides which windows there are, and when they end.
         """
         base = self._stored_base(uid)
         base.check_uid(uid)
@@ -182,7 +183,7 @@ class SavepointWriter:
         return self
 
     def remove(self, uid: str, name: str | None = None) -> Self:
-        """Leave out a state (of whatever kind), or with no `name` all state and timers of an operator."""
+        """Remove a state of any kind; without `name`, all state and timers of an operator."""
         if uid not in self._operators:
             self._stored_base(uid).check_uid(uid)
         known = {info for info in self._known_states() if info[0] == uid and name in (None, info[2])}
@@ -199,7 +200,7 @@ class SavepointWriter:
     # --- writing
 
     def write(self, target: Where, *, durable: bool = True) -> SavepointInfo:
-        """Write the savepoint to `target`, where there must be nothing yet. The writer may be used further."""
+        """Write the savepoint to `target`, which must not exist. The writer can be used again."""
         for (uid, name), table in self._edited.items():
             self._replace((uid, KEYED, name), table.sections_of(name))
         placed = self._placed()
@@ -225,7 +226,7 @@ class SavepointWriter:
         *,
         durable: bool,
     ) -> PartitionRecord:
-        """One partition: what stays of its chain in one file, and what is new."""
+        """Write one partition's file: what remains of its chain, and what is new."""
         place = (record.stage, record.partition)
         sections = chain(self._kept(record), placed.get(place, ()))
         first = next(sections, None)
@@ -252,7 +253,7 @@ class SavepointWriter:
                 yield section
 
     def _records(self, placed: Mapping[Place, list[Section]]) -> list[PartitionRecord]:
-        """The partitions of the base, and one more if there are operators that none of them has."""
+        """Return the partitions of the base, and one more for operators that none of them has."""
         records = [] if self._base is None else self._base.records()
         extra = self._extra_place()
         return [*records, PartitionRecord(*extra)] if extra in placed else records
@@ -261,7 +262,7 @@ class SavepointWriter:
         return max((record.stage for record in self._manifest.partitions), default=0) + 1, 0
 
     def _placed(self) -> dict[Place, list[Section]]:
-        """{partition: new sections for it}: where its operator was, a partition finds only what belongs to it."""
+        """Return {partition: new sections for it}. If the base has the operator, each partition gets its own part."""
         placed: dict[Place, list[Section]] = {}
         max_parallelism = self._manifest.max_parallelism
         for (uid, kind, name), sections in self._new.items():
@@ -296,7 +297,7 @@ class SavepointWriter:
         return found | set(self._new)
 
     def _check_kind(self, uid: str, name: str, section_kind: str, kind: str | None = None) -> None:
-        """What takes the place of a state must be of the same kind: the job would refuse it."""
+        """Raise if the state that is replaced has another kind: the job would refuse it."""
         if not name:
             raise StateError(f"a state of operator '{uid}' needs a name")
         if self._base is None:
@@ -311,7 +312,7 @@ class SavepointWriter:
                 )
 
     def _loaded(self, uid: str, name: str) -> StoredKeyedState:
-        """The state `name` as it stands, to be changed."""
+        """Return the state `name` with the changes so far, to be changed further."""
         groups = range(self._manifest.max_parallelism)
         given = self._new.get((uid, KEYED, name))
         if given is not None:
@@ -335,7 +336,7 @@ class SavepointWriter:
 
 
 class _Putter:
-    """Puts rows into one state by way of the state's own methods, as the job would."""
+    """Puts rows into one state with the state's own methods, as the job would."""
 
     def __init__(self, table: StoredKeyedState, descriptor: StateDescriptor) -> None:
         self._table = table
@@ -376,7 +377,7 @@ class _Putter:
 
 
 def _joined(uid: str, name: str, sections: Iterable[Section]) -> Iterator[Section]:
-    """List state of one partition from that of single elements."""
+    """Join sections of single elements into the list state of one partition."""
     backend = OperatorStateBackend(uid)
     state = backend.get_list_state(ListStateDescriptor(name))
     for section in sections:
