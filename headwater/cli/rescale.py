@@ -13,7 +13,7 @@ from headwater.runtime.job.control_client import ask
 from headwater.runtime.job.run_directory import JobCard, RunDirectory
 
 _NEXT_EPOCH_SECONDS = 30
-"""A job without input has no epochs to wait for."""
+"""How long to wait for the next epoch. A job without input has none."""
 _POLL_SECONDS = 0.05
 
 
@@ -52,13 +52,13 @@ def rescale(arguments: Sequence[str]) -> int:
 
 
 def _next_epoch(directory: RunDirectory, card: JobCard, epoch: int) -> bool:
-    """Wait until an epoch is complete that has begun with new slots: they start with it. False if none comes soon."""
+    """Wait for a complete epoch after the rescale: it starts the new slots. Return False if none comes soon."""
     deadline = time.monotonic() + _NEXT_EPOCH_SECONDS
     while time.monotonic() < deadline:
         try:
             if ask(directory, card, "status")["progress"]["epoch"] > epoch:
                 return True
         except HeadwaterError:
-            return False  # the job has ended, which is no fault of ours
+            return False  # the job has ended meanwhile
         time.sleep(_POLL_SECONDS)
     return False

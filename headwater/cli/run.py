@@ -89,7 +89,7 @@ def _read(given: RunArguments) -> bytes:
 
 
 def _check(given: RunArguments) -> None:
-    """Bad values are errors now, not when the program gets there; unknown keys are one line each."""
+    """Raise for bad values now, not when the program uses them; print a line for each unknown key."""
     with warnings.catch_warnings(record=True) as caught:
         # Only these: the interpreter would go by the last filters that a warning met when it ends, and name open files.
         warnings.simplefilter("always", UserWarning)

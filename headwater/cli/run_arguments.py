@@ -1,4 +1,4 @@
-"""The command line of `headwater run`: which words are ours and which are the program's."""
+"""The command line of `headwater run`: separates headwater's options from the program's arguments."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _TAKES_A_VALUE = (
 )  # fmt: skip
 _STANDS_ALONE = ("-n", "--allow-non-restored-state", "--claim")
 _ONLY_BEFORE_THE_PROGRAM = ("-s", "-n")
-"""Too common as options of programs to be ours behind the program's name."""
+"""After the program's name these belong to the program: many programs have such options."""
 _HELP = ("-h", "--help")
 
 COMMAND = "headwater run"
@@ -35,14 +35,14 @@ class RunArguments:
     arguments: list[str] = field(default_factory=list)
     settings: Configuration = field(default_factory=Configuration)
     command: str = COMMAND
-    """Who was told to run it: messages begin with it."""
+    """The command that runs the program. Messages begin with it."""
 
 
 def parse_run_arguments(given: Sequence[str], command: str = COMMAND) -> RunArguments:
     """Read a command line, of `headwater run` or of another command that takes a program.
 
-    Options stand before the program, or directly after it; from the first word that is not one of ours, or from `--`
-    on, everything is the program's. Raises `UsageError`; a value that does not fit its key is a `ConfigurationError`.
+    Options come before the program, or directly after it. From `--`, or from the first word that is not headwater's
+    option, everything belongs to the program. Raises `UsageError`, or `ConfigurationError` for a bad value of a key.
     """
     ours, rest = _split_options(given)
     if any(word in _HELP for word in ours):

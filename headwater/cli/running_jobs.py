@@ -17,7 +17,7 @@ JOB_HELP = "the beginning of its id, its name, or its checkpoint directory; see 
 
 
 def add_job_arguments(parser: Parser) -> None:
-    """The words with which every command says which job it means."""
+    """Add the arguments with which every command names its job."""
     parser.add_argument("job", metavar="JOB", help=JOB_HELP)
     add_state_directory(parser)
 
@@ -29,7 +29,7 @@ def add_state_directory(parser: Parser) -> None:
 
 
 def run_directory(state_directory: str | None) -> RunDirectory:
-    """Where the jobs of this user are, unless somebody said another place."""
+    """Return the directory of this user's jobs: the given one, or the default."""
     given = Configuration()
     if state_directory is not None:
         given.set_string(STATE_DIRECTORY.key, state_directory)
@@ -37,7 +37,7 @@ def run_directory(state_directory: str | None) -> RunDirectory:
 
 
 def find_job(directory: RunDirectory, wanted: str) -> JobCard:
-    """The one job that `wanted` means. The error says which jobs there are."""
+    """Return the one job that `wanted` names. Raises an error that lists the running jobs."""
     cards = directory.cards()
     if not cards:
         raise HeadwaterError(
@@ -54,7 +54,7 @@ def find_job(directory: RunDirectory, wanted: str) -> JobCard:
 
 
 def matching(cards: Sequence[JobCard], wanted: str) -> list[JobCard]:
-    """Those with that id or name, else those whose id begins so, else those with that checkpoint directory."""
+    """Return the jobs with that id or name; if none, those whose id begins with it; if none, with that directory."""
     path = wanted.rstrip("/") if is_remote(wanted) else os.path.realpath(local_path(wanted))
     for test in (
         lambda card: wanted in (card.job_id, card.name),

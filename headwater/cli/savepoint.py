@@ -80,7 +80,7 @@ def _diff(arguments: Sequence[str]) -> int:
 
 
 def _renames(opened: Savepoint, job: PlannedJob, program: ProgramFacts) -> Mapping[str, str]:
-    """What the job's uid mapping would rename at its start. A mapping that the start would refuse is an error."""
+    """Return what the job's uid mapping would rename at its start. Raises if the start would refuse the mapping."""
     mapping = job.configuration.get(UID_MAPPING, {})
     wanted = {*program.operators, *program.sources, *program.sinks}
     found = renames(opened.manifest, mapping, wanted, f"{opened.path}, epoch {opened.manifest.epoch},")
@@ -161,7 +161,7 @@ def _list(arguments: Sequence[str]) -> int:
 
 
 def _checkpoints_in(directory: str) -> list[tuple[str, ...]]:
-    """Those that a job retains, if it is a job's directory."""
+    """Return the retained checkpoints, if it is a job's directory."""
     try:
         found = retained_checkpoints(stored_path(directory))
     except StorageError:
@@ -185,7 +185,7 @@ def _checkpoints_in(directory: str) -> list[tuple[str, ...]]:
 
 
 def _trigger(arguments: Sequence[str]) -> int:
-    """Returns when the savepoint is there; the job has gone on meanwhile."""
+    """Trigger a savepoint and wait for it. The job goes on."""
     parser = Parser(prog="headwater savepoint trigger", description=_TRIGGER)
     add_job_arguments(parser)
     parser.add_argument("directory", metavar="DIR", nargs="?", help="default: execution.checkpointing.savepoint-dir")
@@ -197,7 +197,7 @@ def _trigger(arguments: Sequence[str]) -> int:
 
 
 def _copy(arguments: Sequence[str]) -> int:
-    """A job that retains the checkpoint may delete it meanwhile: then nothing is at the new place."""
+    """Copy a checkpoint. If its job deletes it meanwhile, the copy fails and leaves nothing behind."""
     parser = _parser("copy", _COPY, "SAVEPOINT")
     parser.add_argument("NEW")
     given = parser.parse_args(list(arguments))

@@ -70,7 +70,7 @@ def shadow(arguments: Sequence[str]) -> int:
 
 
 def _split(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Our own options, which stand first, and the rest: words of `headwater run`."""
+    """Split the arguments into this command's own options, which come first, and those of `headwater run`."""
     position = 0
     while position < len(arguments):
         word = arguments[position]
@@ -84,7 +84,7 @@ def _split(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
 
 
 def _fork(where: str, program: RunArguments, scratch: Path) -> tuple[str, Manifest]:
-    """A savepoint that stays: a job that runs deletes its checkpoints as it goes on."""
+    """Return a savepoint that nobody deletes meanwhile: a running job deletes its old checkpoints."""
     opened = open_savepoint(stored_path(where, program.settings))
     if opened.manifest.finished:
         raise HeadwaterError(f"{opened.path}: the input of the job had ended by then; there is nothing left to run")
@@ -95,7 +95,7 @@ def _fork(where: str, program: RunArguments, scratch: Path) -> tuple[str, Manife
 
 
 def _run_side(program: str, run: ShadowRun, words: Sequence[str]) -> None:
-    """Run one program in a process of its own. What it prints is not part of the answer."""
+    """Run one program in a process of its own. Its output is not part of this command's."""
     spec = Path(f"{run.directory}.json")
     spec.write_text(json.dumps({"program": program, "run": asdict(run)}), encoding="utf-8")
     print(f"headwater shadow: running {program}", file=sys.stderr, flush=True)

@@ -31,7 +31,7 @@ def main(arguments: Sequence[str]) -> int:
 def _run(program: str, run: ShadowRun, words: Sequence[str]) -> int:
     given = parse_run_arguments(words, "headwater shadow")
     if given.program != program:
-        # The old program fits its own savepoint: how the new one takes state over is no business of it.
+        # The old program fits its own savepoint, so options about taking over state are not for it.
         given.program = program
         for option in (IGNORE_UNCLAIMED_STATE, UID_MAPPING):
             given.settings.remove_config(option.key)

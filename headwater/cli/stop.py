@@ -13,7 +13,7 @@ from headwater.runtime.job.run_directory import JobCard
 
 
 def stop(arguments: Sequence[str]) -> int:
-    """Stop with a savepoint. Returns when the job's process has let go of everything, so that the next may start."""
+    """Stop with a savepoint. Return when the job's directory is free, so that the next job may start."""
     parser = Parser(
         prog="headwater stop",
         description="End a running job with a savepoint, and print where that is. Start from it with headwater run -s.",
@@ -43,7 +43,7 @@ def stop(arguments: Sequence[str]) -> int:
 
 
 def cancel(arguments: Sequence[str]) -> int:
-    """End the job now. Returns when it has let go of its directory."""
+    """End the job now. Return when its directory is free."""
     parser = Parser(
         prog="headwater cancel",
         description=(
@@ -61,7 +61,7 @@ def cancel(arguments: Sequence[str]) -> int:
 
 
 def absolute(directory: str | None) -> str | None:
-    """The job's working directory is another one."""
+    """Return the absolute path: the job has another working directory."""
     return directory if directory is None or is_remote(directory) else str(local_path(directory))
 
 
