@@ -1,7 +1,7 @@
-"""The one door from the API to the runtime.
+"""The only way from the API to the runtime.
 
-This layer must not import the runtime, which sits above it and brings Spark along. The launcher is looked up when the
-first job is executed: the only import upward in the package, and the layer test knows it by this file's name.
+This layer must not import the runtime, which is above it and loads Spark. So the launcher is imported when the first
+job is executed: the only upward import in the package. The layer test allows it for this file.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ _executor: Executor | None = None
 
 
 def get_executor() -> Executor:
-    """What `execute()` hands its plan to: the runtime's launcher, unless another was set."""
+    """Return the executor that `execute()` uses: the runtime's launcher, unless another was set."""
     if _executor is not None:
         return _executor
     return cast(Executor, importlib.import_module("headwater.runtime.job.launcher"))
 
 
 def set_executor(executor: Executor | None) -> None:
-    """Send jobs elsewhere (tests, tools that only want the plan); None goes back to the runtime."""
+    """Set another executor (for tests, and tools that only need the plan); None: the runtime again."""
     global _executor
     _executor = executor

@@ -20,15 +20,15 @@ class _Slice:
     start: int
     records: bytes
     ended: bool
-    """True: nothing comes after these."""
+    """True: these are the last records."""
 
 
 class FunctionSource(Source):
     """Reads what `produce()` yields, in one split.
 
-    The function runs in the driver, once, and tasks get the records of their epoch (`plan_read`). The position is
-    the number of records read; when a job is resumed, `produce` is called again and what was read is skipped, so it
-    must give the same records each time. It holds the job up while it makes a record wait.
+    The function runs in the driver, once, and tasks get the records of their epoch (`plan_read`). The position is the
+    number of records read. When a job is resumed, `produce` is called again and the records read before are skipped, so
+    it must yield the same records each time. While it waits for a record, the whole job waits.
     """
 
     def __init__(self, produce: Callable[[], Iterable[Any]], bounded: bool = True) -> None:
@@ -48,13 +48,13 @@ class FunctionSource(Source):
         return [] if "function" in known else [Split("function", None)]
 
     def plan_read(self, split: Split, position: Any | None, budget: int) -> Split:
-        """The split with up to `budget` records from `position` on; the same ones if an epoch is retried."""
+        """Return the split with up to `budget` records from `position` on; the same records if an epoch is retried."""
         start = 0 if position is None else position
         if self._records is None or start < self._kept_from:
             self._records, self._kept, self._kept_from = _iterate(self.produce), [], 0
         missing = start + budget - self._kept_from - len(self._kept)
         self._kept += itertools.islice(self._records, max(missing, 0))
-        # Whoever asks for `start` has what came before it in a checkpoint.
+        # Records before `start` are in a checkpoint already.
         del self._kept[: start - self._kept_from]
         self._kept_from = start
         records = self._kept[:budget]

@@ -48,7 +48,7 @@ class _TwoStreams:
     def __init__(self, method: str, first: DataStream, second: DataStream) -> None:
         check_partner(method, first, second)
         self.method = method
-        # A key that was chosen before does not matter here: where() and equal_to() choose.
+        # Ignore an earlier key_by: where() and equal_to() choose the keys.
         self.first = getattr(first, "_origin", first)
         self.second = getattr(second, "_origin", second)
         self.key_of_first: KeyFunction | None = None
@@ -66,7 +66,7 @@ class _TwoStreams:
             kind=f"{label} input",
             upstreams=(stream._transformation,),
             factory=partial(MapOperator, Tag(side)),
-            parallelism_of_input=True,  # chained to what is before it: no shuffle just to put a number on records
+            parallelism_of_input=True,  # so it is chained: tagging records needs no shuffle
         )
         return stream._add_node(node)
 

@@ -1,4 +1,4 @@
-"""From the ways to name a key to one callable: what routes records, and what keyed operators ask."""
+"""Turns every way to name a key into one callable, for routing and for keyed operators."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def partition_function(partitioner: Any) -> Callable[[Any, int], int]:
 
 
 def _check_no_life_cycle(method: str, function: Function) -> None:
-    """Routing happens where records leave a stage: there is no task there that could open anything."""
+    """Raise if a key selector or partitioner needs `open` or `close`: routing cannot call them."""
     for name in ("open", "close"):
         if getattr(type(function), name) is not getattr(Function, name):
             raise PlanError(

@@ -1,4 +1,4 @@
-"""Methods that PyFlink has and headwater does not have yet: who calls one is told so, and what to do instead."""
+"""Methods of PyFlink that headwater does not have yet: a call raises an error that says what to do instead."""
 
 from __future__ import annotations
 

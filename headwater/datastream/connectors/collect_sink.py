@@ -91,7 +91,7 @@ class _CollectedBatch:
     epoch: int
     partition: int
     token: str
-    """Unique: tells a repeated commit from a second writer of the same partition."""
+    """Unique: distinguishes a repeated commit from a second writer of the same partition."""
     records: bytes
 
 

@@ -81,7 +81,7 @@ class FileCommitter(Committer):
         return False
 
     def find_leftovers(self, job_id: str) -> list[Any]:
-        """Pending files of `job_id`. All that a manifest names have their final names by now: these attempts died."""
+        """Return the pending files of `job_id`. Files of manifests have their final names by now: these are garbage."""
         ending = f".{validate_name(job_id, 'job id')}{PENDING_SUFFIX}"
         return [
             os.path.join(directory, name)

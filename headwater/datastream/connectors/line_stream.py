@@ -19,8 +19,8 @@ _BOM: Final = b"\xef\xbb\xbf"
 _SKIP_BYTES: Final = 1 << 20
 _PARKED_LIMIT: Final = 4
 
-# Compressed files cannot be entered in the middle. A worker that reads on where it stopped finds the open file here;
-# one that does not, or another worker, reads and throws away the beginning: the same records, only later.
+# Nobody can seek in a compressed file. A worker that continues where it stopped finds the open file here; any other
+# worker reads the file from its start and skips to the position: the same records, only later.
 _parked: OrderedDict[tuple[str, int, int], BinaryIO] = OrderedDict()  # {(path, size, offset): file}
 _parked_lock = threading.Lock()
 
@@ -78,7 +78,7 @@ class LineStream:
             self._file.close()
 
     def _drop_what_was_appended(self, lines: list[bytes], start: int) -> None:
-        # The file grew since it was found. A line that begins before the old end still belongs to it.
+        # The file has grown since it was found. A line that begins before the old end still counts.
         self._ended = True
         while lines and self.offset - len(lines[-1]) >= self._size:
             self.offset -= len(lines.pop())

@@ -18,7 +18,7 @@ __all__ = ["PrintSink"]
 
 
 _TOKENS_KEPT = 1000
-"""Of so many partitions' epochs it is known that they were printed."""
+"""Number of tokens to remember, of partitions' epochs that were printed."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class _PrintedLines:
     epoch: int
     partition: int
     token: str
-    """Unique: tells a repeated commit from a second writer of the same partition."""
+    """Unique: distinguishes a repeated commit from a second writer of the same partition."""
     text: str
 
 
