@@ -181,7 +181,7 @@ class ManifestStore:
             with self._storage.write(COMMITTED, durable=False) as file:
                 file.write(content)
         except (OSError, StorageError) as error:
-            log.warning("that epoch %d is committed could not be noted: %s", epoch, error)
+            log.warning("the note that epoch %d is committed cannot be written: %s", epoch, error)
 
     def is_committed(self, epoch: int) -> bool:
         """Whether the output of `epoch` is known to be visible."""

@@ -97,7 +97,7 @@ def retained_manifests(layout: CheckpointLayout) -> list[Manifest]:
             try:
                 manifests.append(store.load(epoch))
             except CheckpointError as error:  # damaged as well, or deleted by the job that runs there
-                log.warning("a repair does without a manifest: %s", error)
+                log.warning("a repair ignores a manifest that cannot be read: %s", error)
     except (CheckpointError, OSError) as error:
         log.warning("nothing can be repaired, because manifests cannot be listed: %s", error)
         return []

@@ -45,4 +45,4 @@ def finish_deletion(where: Where) -> None:
             dispose_savepoint(left)
             log.info("the claimed savepoint, which had been deleted in part, is deleted")
     except HeadwaterError as error:
-        log.warning("what may be left of the claimed savepoint cannot be deleted: %s", error)
+        log.warning("the rest of the claimed savepoint, if any, cannot be deleted: %s", error)

@@ -99,7 +99,7 @@ class NativeSnapshot:
         """Send the new files, then the index. If it raises CheckpointError, the files sent so far are garbage."""
         for key, (source, name) in self._new.items():
             if self.cancelled:
-                raise CheckpointError(f"snapshot {self._path} is not wanted any more")
+                raise CheckpointError(f"snapshot {self._path} was cancelled")
             self.files[key] = self._send(source, name)
         facts = {
             database.uid: {

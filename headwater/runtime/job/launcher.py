@@ -316,7 +316,7 @@ class _Job:
             coordinator.resume(decision.manifest, decision.manifest.incarnation + 1, decision.recommit)
         elif isinstance(decision, Resume):
             if decision.dropped:
-                log.warning("state of %s is left behind, as was allowed", ", ".join(decision.dropped))
+                log.warning("the state of %s is dropped, as the settings allow", ", ".join(decision.dropped))
             log.info("job '%s' resumes after epoch %d", self._plan.name, decision.manifest.epoch)
             restores = start.restores(self._plan)
             # Whoever begins with the state of a finished job has more to read, or ends again by himself.
