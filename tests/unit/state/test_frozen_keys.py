@@ -31,7 +31,7 @@ MUTABLE: list[Any] = [
 ]
 
 
-@pytest.mark.parametrize("key", MUTABLE, ids=repr)
+@pytest.mark.parametrize("key", MUTABLE)
 def test_the_frozen_copy_is_equal_and_a_key(key: Any) -> None:
     made = frozen(key)
     assert made is not key and made == key and hash(made) == hash(frozen(copy.deepcopy(key)))
@@ -40,7 +40,7 @@ def test_the_frozen_copy_is_equal_and_a_key(key: Any) -> None:
         assert stable_hash(again) == stable_hash(made) and encode_key(again)[0] == encode_key(made)[0]
 
 
-@pytest.mark.parametrize("key", [key for group in ONE_KEY_EACH for key in group if not isinstance(key, Row)], ids=repr)
+@pytest.mark.parametrize("key", [key for group in ONE_KEY_EACH for key in group if not isinstance(key, Row)])
 def test_what_cannot_be_changed_is_not_copied(key: Any) -> None:
     assert frozen(key) is key or isinstance(key[0], Row)
 
