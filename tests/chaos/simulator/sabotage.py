@@ -170,7 +170,11 @@ SABOTAGES = (
     Sabotage(forget_output_of_a_failed_checkpoint, "output: lost"),
     Sabotage(load_the_old_shape_again, "output: lost", ("stop-and-restore", "slot-crash-beside-checkpoint")),
     Sabotage(delete_without_looking, "was deleted before its commit", ("driver-zombie",) * 3),
-    Sabotage(keep_full_snapshots_of_an_abandoned_checkpoint, "is not what the slots held"),
+    Sabotage(
+        keep_full_snapshots_of_an_abandoned_checkpoint,
+        "is not what the slots held",
+        ("slot-crash-beside-checkpoint",) * 6,
+    ),
     Sabotage(keep_the_progress_of_new_sources, "output: lost"),
     Sabotage(wait_for_the_wall_clock, "processing time stands still"),
     Sabotage(follow_the_wall_clock, "processing time went back"),
