@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 from collections.abc import Iterator
@@ -61,6 +62,15 @@ def pyflink_is_itself_again() -> Iterator[None]:
     yield
     if not before:
         pyflink_imports.uninstall()
+
+
+@pytest.fixture(autouse=True)
+def the_log_level_is_as_before() -> Iterator[None]:
+    """A job that ran in this process has set the level of headwater's log: not for the next test."""
+    logger = logging.getLogger("headwater")
+    before = logger.level
+    yield
+    logger.setLevel(before)
 
 
 def _spark_runs() -> bool:
