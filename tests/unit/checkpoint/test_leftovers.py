@@ -53,7 +53,10 @@ def test_temporary_files_of_the_directory_go(tmp_path: Path, layout: CheckpointL
     others = ["claims/000000000009.claim.0123456789abcdef.tmp", "snapshots/somebody.elses.tmp", "notes.txt"]
     for name in (*left, *others):
         (tmp_path / "checkpoints" / name).write_bytes(b"half")
-    ManifestStore(layout).take_over("job")
+    store = ManifestStore(layout)
+    store.take_over("job")
+    assert {f"checkpoints/{name}" for name in left} <= files(tmp_path), "a start that is not sure deletes nothing"
+    store.remove_orphans()
     new_claim = {"checkpoints/claims/000000000002.claim", "checkpoints/claims/000000000002.base"}
     assert files(tmp_path) == before | new_claim | {f"checkpoints/{name}" for name in others}
 

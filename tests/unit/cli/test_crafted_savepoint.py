@@ -35,13 +35,15 @@ Explode = Callable[[], Any]
 
 
 class Bomb:
-    """Unpickled, it runs a command."""
+    """Unpickled, it runs a command, if it was armed when it was pickled."""
+
+    armed = True
 
     def __init__(self, trace: Path) -> None:
         self.trace = trace
 
     def __reduce__(self) -> Any:
-        return (os.system, (f"touch {self.trace}",))
+        return (os.system, (f"touch {self.trace}",)) if self.armed else (Bomb, (self.trace,))
 
 
 def state(keys: list[Any], values: list[Any], layout: Any = VALUE) -> bytes:
@@ -105,15 +107,17 @@ def crafted(tmp_path: Path, trace: Path, monkeypatch: pytest.MonkeyPatch) -> Pat
 
 
 @pytest.fixture
-def native(tmp_path: Path, trace: Path) -> Path:
+def native(tmp_path: Path, trace: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     job = NativeJob(tmp_path / "native", [UID], 1)
     backend: Any = job.states[UID][0].keyed
     backend.begin_epoch()
+    monkeypatch.setattr(Bomb, "armed", False)  # state keeps copies
     for name in ("first", "second"):
         value = backend.get_state(ValueStateDescriptor(name))
         for key in ("k", ("l", name)):
             backend.current_key = key
             value.update([Bomb(trace)])
+    monkeypatch.undo()
     backend.event_timers.register(1, "k", None)
     backend.commit_epoch(cut=True)
     job.epoch = 1
