@@ -47,11 +47,13 @@ class Record:
 def change(record: Record, mark: int) -> None:
     record.number += 1
     record.marks.append(mark)
+    del record.marks[:-3]  # programs that feed on their own output must not grow without bounds
 
 
 def joined(one: Record, other: Record) -> Record:
     one.number += other.number
     one.marks.extend(other.marks)
+    del one.marks[:-3]
     return one
 
 
