@@ -33,7 +33,7 @@ class PartitionRecord(msgspec.Struct, omit_defaults=True):
     snapshots: list[SnapshotRef] = []
     """The chain, oldest first: at most one full or native snapshot, then the deltas since."""
     watermarks: dict[str, int] = {}
-    """{"head:<uid>" or "out:<uid>": the watermark at that operator's input or output}"""
+    """{watermark key: where event time stands} (`time/watermark_keys.py`)"""
     idle: bool = False
     next_processing_timer_ms: int | None = None
 
@@ -64,7 +64,7 @@ class SourceRecord(msgspec.Struct, omit_defaults=True):
     exhausted: bool = False
     """The source is bounded and all its splits are finished."""
     details: dict[str, int] = {}
-    """{"out:<uid>": watermark of the whole source}, used where no unfinished split has a watermark."""
+    """{watermark key: event time of the source as a whole}, for a source without splits."""
 
 
 class BaseRecord(msgspec.Struct, frozen=True):

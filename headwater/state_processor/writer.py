@@ -32,6 +32,7 @@ from headwater.state.snapshot.stored_state import StoredKeyedState
 from headwater.state_processor.frames import elements, entries, keyed_rows, timer_rows, window_rows
 from headwater.state_processor.stored import Place, StoredState
 from headwater.state_processor.windows import StoredWindows
+from headwater.time.watermark_keys import at_output
 
 StateId = tuple[str, str, str]
 """(uid, kind of section, name)"""
@@ -282,7 +283,7 @@ class SavepointWriter:
 
     def _homes(self, uid: str) -> list[Place]:
         records = [] if self._base is None else self._base.records()
-        return [(record.stage, record.partition) for record in records if f"out:{uid}" in record.watermarks]
+        return [(record.stage, record.partition) for record in records if at_output(uid) in record.watermarks]
 
     # --- what is there
 

@@ -25,6 +25,7 @@ from headwater.checkpoint.storage.base import StorageSpec
 from headwater.common.errors import CheckpointError
 from headwater.common.ids import MAX_WATERMARK, MIN_WATERMARK
 from headwater.state.keys.key_groups import key_group_range
+from headwater.time.watermark_keys import at_input, at_output, is_output, uid_of, with_uid
 
 Place = tuple[int, int]
 """(stage, partition)"""
@@ -74,7 +75,7 @@ class PartitionRestore:
     renamed: Mapping[str, str] = field(default_factory=dict)
     """{uid in the snapshots: uid now}, only where they differ."""
     watermarks: Mapping[str, int] = field(default_factory=dict)
-    """{"head:<uid>" or "out:<uid>": event time}, with the uids of now."""
+    """{watermark key: event time}, with uids as they are now."""
     next_processing_timer_ms: int | None = None
 
 
@@ -110,8 +111,7 @@ def rename_uids(manifest: Manifest, mapping: Mapping[str, str]) -> Manifest:
         return manifest
 
     def place(key: str) -> str:
-        side, _, uid = key.partition(":")
-        return f"{side}:{mapping.get(uid, uid)}"
+        return with_uid(key, now(uid_of(key)))
 
     def counter(key: str) -> str:
         uid, dot, what = key.rpartition(".")
@@ -158,9 +158,8 @@ class _OldShape:
         self._homes: dict[str, list[Place]] = {}
         for place, record in self.records.items():
             for key in record.watermarks:
-                side, _, uid = key.partition(":")
-                if side == "out":
-                    self._homes.setdefault(uid, []).append(place)
+                if is_output(key):
+                    self._homes.setdefault(uid_of(key), []).append(place)
         for uid in self._stateful:
             # No partition has a watermark of the operator: any partition may have its state.
             self._homes.setdefault(uid, [place for place, record in self.records.items() if record.snapshots])
@@ -178,7 +177,7 @@ class _OldShape:
     def knows(self, uid: str) -> bool:
         """Return True if the manifest says which partitions had the operator (they have its watermarks)."""
         homes = self.homes(uid)
-        return bool(homes) and f"out:{uid}" in self.records[homes[0]].watermarks
+        return bool(homes) and at_output(uid) in self.records[homes[0]].watermarks
 
     def key_groups(self, uid: str, place: Place) -> range:
         """Return the key groups of `uid` that an old partition may have."""
@@ -195,7 +194,7 @@ class _OldShape:
         same = self.same_partition(shape, partition)
         homes = self.homes(shape.uid) if same is None else [same]
         found: dict[str, int] = {}
-        for key in (f"head:{shape.uid}", f"out:{shape.uid}"):
+        for key in (at_input(shape.uid), at_output(shape.uid)):
             stored = [self.records[home].watermarks.get(key) for home in homes]
             known = [watermark for watermark in stored if watermark is not None]
             if known:

@@ -15,6 +15,7 @@ from headwater.checkpoint.manifest import Manifest
 from headwater.checkpoint.restore.rescale import rename_uids
 from headwater.common.config_options import IGNORE_UNCLAIMED_STATE, UID_MAPPING
 from headwater.common.ids import Epoch
+from headwater.time.watermark_keys import uid_of
 
 FIRST_EPOCH = Epoch(0)
 
@@ -216,7 +217,7 @@ def _uids_of(job: RequestedJob) -> set[str]:
 
 
 def _uids_of_watermarks(manifest: Manifest) -> set[str]:
-    return {key.partition(":")[2] for record in manifest.partitions for key in record.watermarks}
+    return {uid_of(key) for record in manifest.partitions for key in record.watermarks}
 
 
 def _why_not(

@@ -11,6 +11,7 @@ from headwater.common.errors import HeadwaterError
 from headwater.graph.plan import StageSpec
 from headwater.runtime.slot.protocol import Attempt, Base, BeginEpoch, SlotAddress
 from headwater.runtime.stage.source_task import SourceTask
+from headwater.time.watermark_keys import at_input
 
 BATCH_RECORDS = 2048
 """A source's records pass the chained operators in batches of this size. Watermarks advance between batches."""
@@ -42,9 +43,9 @@ class EpochHeader:
         """Return {operator: its watermark before this epoch}."""
         reached = self.watermarks.get((stage.index, partition), {})
         return {
-            operator.id: reached[f"head:{operator.uid}"]
+            operator.id: reached[at_input(operator.uid)]
             for operator in stage.operators
-            if f"head:{operator.uid}" in reached
+            if at_input(operator.uid) in reached
         }
 
     def begin_for(self, stage: int, partition: int) -> BeginEpoch:

@@ -38,6 +38,7 @@ from headwater.runtime.job.requests import Request, RescaleRequest, SavepointReq
 from headwater.runtime.job.source_progress import DataFrameProgress, SplitSourceProgress, group_by_source
 from headwater.runtime.slot.protocol import Attempt, Base, SlotAddress
 from headwater.runtime.stage.source_task import SourceTask
+from headwater.time.watermark_keys import is_input
 
 log = logging.getLogger(__name__)
 
@@ -599,7 +600,7 @@ class Coordinator:
             watermark
             for watermarks in self._watermarks.values()
             for place, watermark in watermarks.items()
-            if place.startswith("head:") and MIN_WATERMARK < watermark < MAX_WATERMARK
+            if is_input(place) and MIN_WATERMARK < watermark < MAX_WATERMARK
         ]
         self.progress.watermark = min(heads, default=self.progress.watermark)
         self.progress.epoch = self.epoch + 1

@@ -25,6 +25,7 @@ from headwater.state.copying import all_captured
 from headwater.state.keyed_backend import KeyedStateBackend
 from headwater.state.keys.key_groups import key_group_range
 from headwater.state.operator_backend import OperatorStateBackend
+from headwater.time.watermark_keys import at_input, at_output
 
 Timestamps = list[int | None] | None
 
@@ -397,13 +398,13 @@ class StageRunner:
         """
         self._active = self._reached_from(source_id)
         for node, fan in self._fans.items():
-            fan.watermark = watermarks.get(f"out:{self._uid(node)}", MIN_WATERMARK)
+            fan.watermark = watermarks.get(at_output(self._uid(node)), MIN_WATERMARK)
             for port in fan.ports():
                 if isinstance(port, OperatorPort):
                     port.watermark = fan.watermark
                     port.is_idle = node not in self._active
         for head, port in self._heads.items():
-            port.watermark = watermarks.get(f"head:{self._uid(head)}", MIN_WATERMARK)
+            port.watermark = watermarks.get(at_input(self._uid(head)), MIN_WATERMARK)
             port.is_idle = False
         for producer, writer in self._edges:
             writer.epoch = epoch
@@ -487,9 +488,9 @@ class StageRunner:
         return outcome
 
     def watermarks(self) -> dict[str, int]:
-        """Return the current watermarks, in the form that `begin_epoch` takes."""
-        found = {f"out:{self._uid(node)}": self._fans[node].watermark for node in self._active}
-        found.update({f"head:{self._uid(head)}": port.watermark for head, port in self._heads.items()})
+        """Where event time stands, in the form that `begin_epoch` takes."""
+        found = {at_output(self._uid(node)): self._fans[node].watermark for node in self._active}
+        found.update({at_input(self._uid(head)): port.watermark for head, port in self._heads.items()})
         return found
 
     def abort_epoch(self) -> None:
