@@ -18,7 +18,6 @@ from headwater.checkpoint.finished_splits import FinishedSplitsRecord
 from headwater.checkpoint.snapshot.file import SnapshotRef
 from headwater.checkpoint.storage.sealed import BrokenSealError, seal, unseal
 from headwater.common.errors import CheckpointError
-from headwater.common.ids import MIN_WATERMARK
 
 FORMAT_VERSION: Final = 1
 
@@ -34,7 +33,6 @@ class PartitionRecord(msgspec.Struct, omit_defaults=True):
     """The chain, oldest first: at most one full or native snapshot, then the deltas since."""
     watermarks: dict[str, int] = {}
     """{watermark key: where event time stands} (`time/watermark_keys.py`)"""
-    idle: bool = False
     next_processing_timer_ms: int | None = None
 
 
@@ -45,9 +43,7 @@ class SplitRecord(msgspec.Struct, omit_defaults=True):
     position: bytes | None = None
     """None: not read yet."""
     operator_state: bytes = b""
-    """State of the operators that are chained to the source, for this split: mostly watermark generators."""
-    watermark: int = MIN_WATERMARK
-    idle: bool = False
+    """State of the operators chained to the source for this split: watermark generators, mostly."""
     finished: bool = False
     """Its last record was read in this epoch. Later manifests list the split in `finished_splits` only."""
     details: dict[str, int] = {}
@@ -59,8 +55,6 @@ class SourceRecord(msgspec.Struct, omit_defaults=True):
     splits: dict[str, SplitRecord] = {}
     """{split id: how far it is read}: unfinished splits, and those that finished in this epoch."""
     finished_splits: FinishedSplitsRecord = FinishedSplitsRecord()
-    finished_watermark: int = MIN_WATERMARK
-    """The largest final watermark of the finished splits."""
     exhausted: bool = False
     """The source is bounded and all its splits are finished."""
     details: dict[str, int] = {}

@@ -3,10 +3,6 @@
 from typing import NewType
 
 Epoch = NewType("Epoch", int)
-KeyGroup = NewType("KeyGroup", int)
-PartitionIndex = NewType("PartitionIndex", int)
-StageIndex = NewType("StageIndex", int)
-OperatorId = NewType("OperatorId", int)
 
 MIN_WATERMARK = -(2**63)
 """The watermark before any other; also: "no timestamp" where Flink uses Long.MIN_VALUE."""

@@ -31,7 +31,6 @@ class ConfigOption(Generic[T]):
     """How documentation shows a default that is not a constant."""
     former_keys: tuple[str, ...] = ()
     """Keys of older Flink versions that mean the same."""
-    sensitive: bool = False
 
     @property
     def environment_variable(self) -> str:

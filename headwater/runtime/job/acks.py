@@ -56,8 +56,6 @@ class SourceAck:
     index: int
     outcome: EpochOutcome
     worker_pid: int
-    waiting: bool = False
-    """The task read fewer records than it was asked for."""
 
 
 @dataclass

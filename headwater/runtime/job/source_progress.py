@@ -46,7 +46,6 @@ class SplitSourceProgress:
         self._rate_from_ms: int | None = None
         self._rate_emitted = 0
         self.records = 0
-        self.last_epoch_was_dry = False
         self.next_epoch = 0
         """The epoch to plan next, for error texts."""
 
@@ -166,7 +165,6 @@ class SplitSourceProgress:
                 self._watermarks[place] = max(self._watermarks.get(place, MIN_WATERMARK), watermark)
         self.records += count
         self._rate_emitted += count
-        self.last_epoch_was_dry = count == 0
         return count
 
     # --- persistence

@@ -71,7 +71,6 @@ class EdgeWriter:
         self._values: list[list[Any]] = [[] for _ in range(self._parallelism)]
         self._timestamps: list[list[int | None] | None] = [None] * self._parallelism
         self._chunk_watermark = [watermark] * self._parallelism
-        self.records_out = 0
 
     # --- Output, as far as an edge needs it
 
@@ -79,7 +78,6 @@ class EdgeWriter:
         """Route a batch."""
         if not values:
             return
-        self.records_out += len(values)
         self.idle = False
         self._route(values, timestamps)
 

@@ -53,8 +53,6 @@ class SourceTask:
 @dataclass
 class _Totals:
     outcome: EpochOutcome = field(default_factory=EpochOutcome)
-    records: int = 0
-    asked: int = 0
 
     def add(self, outcome: EpochOutcome) -> None:
         for uid, items in outcome.committables.items():
@@ -84,8 +82,7 @@ def run_source_task(
             runner.source_output(task.source_id).emit_watermark(MAX_WATERMARK)
         totals.add(runner.finish_epoch(now_ms, ended=task.exhausted))
         yield None
-    waiting = totals.asked == 0 or totals.records < totals.asked
-    yield SourceAck(task.index, totals.outcome, os.getpid(), waiting)
+    yield SourceAck(task.index, totals.outcome, os.getpid())
 
 
 def _read_split(
@@ -132,8 +129,6 @@ def _read_split(
         raise UserCodeError.from_exception(error, source_name, f"split {split.split_id}", attempt.epoch) from error
     outcome = runner.finish_epoch(now_ms, ended=finished)
     totals.add(outcome)
-    totals.records += count
-    totals.asked += assignment.budget
     yield SplitAck(
         task.source_id, split.split_id, pickle.dumps(position, 5), count, finished, dump_operator_state(states),
         outcome.watermarks, counters,

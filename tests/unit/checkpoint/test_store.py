@@ -59,7 +59,7 @@ def test_a_fresh_directory_has_no_manifest(tmp_path: Path, store: ManifestStore)
 
 
 def test_latest_is_the_highest_epoch_with_everything_in_it(layout: CheckpointLayout, store: ManifestStore) -> None:
-    split = SplitRecord(b"payload", b"position", b"generator", 17, True, False, {"lines": 4})
+    split = SplitRecord(b"payload", b"position", b"generator", False, {"lines": 4})
     full = manifest(
         10,
         [snapshot(layout, 10)],
