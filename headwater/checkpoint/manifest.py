@@ -18,6 +18,7 @@ from headwater.checkpoint.finished_splits import FinishedSplitsRecord
 from headwater.checkpoint.snapshot.file import SnapshotRef
 from headwater.checkpoint.storage.sealed import BrokenSealError, seal, unseal
 from headwater.common.errors import CheckpointError
+from headwater.common.ids import Place
 
 FORMAT_VERSION: Final = 1
 
@@ -34,6 +35,10 @@ class PartitionRecord(msgspec.Struct, omit_defaults=True):
     watermarks: dict[str, int] = {}
     """{watermark key: where event time stands} (`time/watermark_keys.py`)"""
     next_processing_timer_ms: int | None = None
+
+    @property
+    def place(self) -> Place:
+        return Place(self.stage, self.partition)
 
 
 class SplitRecord(msgspec.Struct, omit_defaults=True):

@@ -1,8 +1,16 @@
 """Names for the small integers that must not be mixed up."""
 
-from typing import NewType
+from typing import NamedTuple, NewType
 
 Epoch = NewType("Epoch", int)
+
+
+class Place(NamedTuple):
+    """One partition of one stage. A plain tuple of the two numbers is equal to it."""
+
+    stage: int
+    partition: int
+
 
 MIN_WATERMARK = -(2**63)
 """The watermark before any other; also: "no timestamp" where Flink uses Long.MIN_VALUE."""

@@ -10,13 +10,11 @@ from headwater.checkpoint.manifest import PartitionRecord
 from headwater.checkpoint.savepoint.savepoint import Savepoint, Where, open_savepoint
 from headwater.checkpoint.snapshot.native_reader import StoredDatabase, snapshot_sections
 from headwater.common.errors import StateError
+from headwater.common.ids import Place
 from headwater.state.operator_backend import OperatorStateBackend
 from headwater.state.snapshot import payload
 from headwater.state.snapshot.section import BROADCAST, EVENT_TIMERS, KEYED, OPERATOR, PROCESSING_TIMERS, Section
 from headwater.state.snapshot.stored_state import StoredKeyedState
-
-Place = tuple[int, int]
-"""(stage, partition)"""
 
 _WORDS = {
     EVENT_TIMERS: "event-time timers",
@@ -58,7 +56,7 @@ class StoredState:
 
     def records(self) -> list[PartitionRecord]:
         """Return all partition records, in the order of stages and partitions."""
-        return sorted(self.manifest.partitions, key=lambda record: (record.stage, record.partition))
+        return sorted(self.manifest.partitions, key=lambda record: record.place)
 
     def sections(
         self, record: PartitionRecord, groups: range | None = None, *, unkeyed: bool = True, uid: str | None = None
@@ -93,7 +91,7 @@ class StoredState:
                 backend = backend or OperatorStateBackend(uid)
                 backend.load_section(section)
             if backend is not None:
-                yield (record.stage, record.partition), backend
+                yield record.place, backend
 
     def catalogue(self) -> list[StateInfo]:
         """All states, by uid and name."""

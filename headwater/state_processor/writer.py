@@ -15,6 +15,7 @@ from headwater.checkpoint.paths import CheckpointLayout
 from headwater.checkpoint.savepoint.savepoint import SavepointInfo, Where, new_savepoint
 from headwater.checkpoint.snapshot.file import write_snapshot
 from headwater.common.errors import StateError, TypeMismatchError
+from headwater.common.ids import Place
 from headwater.state.descriptors import ListStateDescriptor, MapStateDescriptor, StateDescriptor, ValueStateDescriptor
 from headwater.state.frozen_keys import frozen
 from headwater.state.keys.key_groups import MAX_PARALLELISM_LIMIT, partition_of_key_group
@@ -30,7 +31,7 @@ from headwater.state.snapshot.section import (
 )
 from headwater.state.snapshot.stored_state import StoredKeyedState
 from headwater.state_processor.frames import elements, entries, keyed_rows, timer_rows, window_rows
-from headwater.state_processor.stored import Place, StoredState
+from headwater.state_processor.stored import StoredState
 from headwater.state_processor.windows import StoredWindows
 from headwater.time.watermark_keys import at_output
 
@@ -228,7 +229,7 @@ class SavepointWriter:
         durable: bool,
     ) -> PartitionRecord:
         """Write one partition's file: what remains of its chain, and what is new."""
-        place = (record.stage, record.partition)
+        place = record.place
         sections = chain(self._kept(record), placed.get(place, ()))
         first = next(sections, None)
         snapshots = []
@@ -260,7 +261,7 @@ class SavepointWriter:
         return [*records, PartitionRecord(*extra)] if extra in placed else records
 
     def _extra_place(self) -> Place:
-        return max((record.stage for record in self._manifest.partitions), default=0) + 1, 0
+        return Place(max((record.stage for record in self._manifest.partitions), default=0) + 1, 0)
 
     def _placed(self) -> dict[Place, list[Section]]:
         """Return {partition: new sections for it}. If the base has the operator, each partition gets its own part."""
@@ -283,7 +284,7 @@ class SavepointWriter:
 
     def _homes(self, uid: str) -> list[Place]:
         records = [] if self._base is None else self._base.records()
-        return [(record.stage, record.partition) for record in records if at_output(uid) in record.watermarks]
+        return [record.place for record in records if at_output(uid) in record.watermarks]
 
     # --- what is there
 

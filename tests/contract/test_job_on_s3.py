@@ -12,7 +12,8 @@ from headwater.checkpoint.paths import CheckpointLayout
 from headwater.checkpoint.storage import fsspec as storage_fsspec
 from headwater.checkpoint.storage.fsspec import FsspecStorage
 from headwater.checkpoint.storage.retries import RetryPolicy
-from headwater.runtime.epoch.engine import EpochAttemptError, EpochHeader
+from headwater.runtime.epoch.failure import AttemptFailedError, FailureReason
+from headwater.runtime.epoch.messages import EpochHeader
 from tests.contract.s3_server import S3Server, s3_server
 from tests.unit.runtime.test_coordinator import Job, expected
 
@@ -39,7 +40,7 @@ def test_slots_and_driver_die_and_nothing_is_lost(s3: S3Server, tmp_path: Path, 
         if header.attempt.epoch == 4 and "slots" not in died:
             died.append("slots")
             job.engine.slots.clear()
-            raise EpochAttemptError("all slots died")
+            raise AttemptFailedError("all slots died", FailureReason.PROCESS_LOST)
         if header.attempt.epoch == 7 and "driver" not in died:
             died.append("driver")
             raise PowerCutError

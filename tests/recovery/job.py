@@ -16,7 +16,7 @@ from headwater.datastream.connectors.data_generator import DataGeneratorSource
 from headwater.datastream.connectors.file_system import FileSink
 from headwater.datastream.state import MapStateDescriptor, ValueStateDescriptor
 from headwater.runtime.slot import full_snapshot
-from tests.recovery import sabotage
+from tests.recovery import kills, sabotage
 
 KEYS = 97
 GROUPS = 7
@@ -28,6 +28,7 @@ Reading = tuple[str, int, int]
 
 # This module is imported by the driver, by Python workers and by slots.
 sabotage.install()
+kills.install()
 
 
 def reading(index: int) -> Reading:

@@ -19,9 +19,9 @@ from headwater.checkpoint.manifest import Manifest
 from headwater.checkpoint.paths import CheckpointLayout
 from headwater.checkpoint.store import ManifestStore
 from headwater.common.machine.processes import is_named
-from headwater.runtime import fault
+from headwater.runtime.epoch import fault
 from headwater.runtime.slot.process import PROCESS_NAME
-from tests.recovery import sabotage
+from tests.recovery import kills, sabotage
 
 ROOT = Path(__file__).resolve().parents[2]
 MARK = "RECOVERY_TEST_RUN"
@@ -117,7 +117,7 @@ class Run:
         environ = os.environ | {
             "PYTHONPATH": str(ROOT),
             MARK: str(self.directory),
-            "HEADWATER_FAULTS": str(self.faults),
+            kills.VARIABLE: str(self.faults),
         }
         if self.sabotaged is not None:
             environ[sabotage.VARIABLE] = self.sabotaged

@@ -18,14 +18,14 @@ def commit_before_manifest() -> None:
     """Output becomes visible before the manifest is durable. Shows when the driver dies in between."""
     from headwater.checkpoint.store import ManifestStore
     from headwater.datastream.connectors.file_sink import FileCommitter
-    from headwater.runtime import fault
+    from headwater.runtime.epoch import fault
 
     write = ManifestStore.write
 
     def commit_then_write(self: ManifestStore, manifest: Any) -> Any:
         for items in manifest.committables.values():
             FileCommitter("").commit([pickle.loads(item) for item in items])
-        fault.reached("manifest-written", manifest.epoch, {"driver": os.getpid()})
+        fault.reached("manifest-written", manifest.epoch)
         return write(self, manifest)
 
     ManifestStore.write = commit_then_write  # type: ignore[method-assign]

@@ -14,6 +14,7 @@ from headwater.common import Encoder, Row
 from headwater.datastream import KeyedProcessFunction, RuntimeContext
 from headwater.datastream.connectors.file_system import FileSink
 from headwater.datastream.state import ValueStateDescriptor
+from tests.recovery import kills
 from tests.spark.harness import environment
 
 KEYS = 13
@@ -23,6 +24,7 @@ class NumberWords(KeyedProcessFunction):
     """Numbers what it sees of a key: state that is lost or applied twice shows in every line after it."""
 
     def open(self, runtime_context: RuntimeContext) -> None:
+        kills.install()  # in the slot, which gets this class without its module
         self.count = runtime_context.get_state(ValueStateDescriptor("count"))
 
     def process_element(self, value: Row, ctx: KeyedProcessFunction.Context) -> Any:
@@ -52,6 +54,8 @@ def expected(words: int) -> Counter[str]:
 
 
 def main(settings: str) -> None:
+    kills.this_is_the_driver()
+    kills.install()
     wanted = json.loads(settings)
     session = (
         SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")

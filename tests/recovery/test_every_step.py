@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from itertools import product
 
-from headwater.runtime import fault
+from headwater.runtime.epoch import fault
 from tests.recovery.conftest import MakeRun
 from tests.recovery.runs import Fault, assert_same
 

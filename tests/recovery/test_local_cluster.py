@@ -7,7 +7,7 @@ import signal
 from collections import Counter
 from itertools import cycle
 
-from headwater.runtime import fault
+from headwater.runtime.epoch import fault
 from tests.recovery.conftest import MakeRun
 from tests.recovery.runs import KILLED, Fault, assert_same
 

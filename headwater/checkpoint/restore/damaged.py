@@ -12,12 +12,13 @@ from collections.abc import Sequence
 from headwater.checkpoint.finished_splits import FinishedSplits
 from headwater.checkpoint.manifest import Manifest
 from headwater.checkpoint.paths import CheckpointLayout
-from headwater.checkpoint.restore.repair import Place, another_chain
+from headwater.checkpoint.restore.repair import another_chain
 from headwater.checkpoint.restore.rescale import PartitionRestore
 from headwater.checkpoint.snapshot.file import SnapshotRef, read_sections
 from headwater.checkpoint.snapshot.native_reader import check_native_file
 from headwater.checkpoint.store import ManifestStore
 from headwater.common.errors import CheckpointError, DamagedSnapshotError
+from headwater.common.ids import Place
 
 log = logging.getLogger(__name__)
 
@@ -70,7 +71,7 @@ class RestoreRepair:
         parts = [
             dataclasses.replace(
                 part,
-                snapshots=self.chain(CheckpointLayout(part.directory), (part.stage, part.partition), part.snapshots),
+                snapshots=self.chain(CheckpointLayout(part.directory), part.place, part.snapshots),
             )
             for part in restore.parts
         ]

@@ -19,9 +19,7 @@ from dataclasses import dataclass
 
 from headwater.checkpoint.manifest import Manifest
 from headwater.checkpoint.snapshot.file import SnapshotRef
-
-Place = tuple[int, int]
-"""(stage, partition)"""
+from headwater.common.ids import Place
 
 
 def another_chain(

@@ -23,12 +23,9 @@ from headwater.checkpoint.manifest import Manifest, PartitionRecord
 from headwater.checkpoint.snapshot.file import SnapshotRef
 from headwater.checkpoint.storage.base import StorageSpec
 from headwater.common.errors import CheckpointError
-from headwater.common.ids import MAX_WATERMARK, MIN_WATERMARK
+from headwater.common.ids import MAX_WATERMARK, MIN_WATERMARK, Place
 from headwater.state.keys.key_groups import key_group_range
 from headwater.time.watermark_keys import at_input, at_output, is_output, uid_of, with_uid
-
-Place = tuple[int, int]
-"""(stage, partition)"""
 
 
 @dataclass(frozen=True)
@@ -60,6 +57,10 @@ class RestorePart:
     """Uids whose list state to take unchanged."""
     dealt: frozenset[str] = frozenset()
     """Uids whose list state to deal out over the new partitions."""
+
+    @property
+    def place(self) -> Place:
+        return Place(self.stage, self.partition)
 
 
 @dataclass(frozen=True)
@@ -98,7 +99,7 @@ def plan_restore(
                 f"{manifest.max_parallelism} key groups, which is fixed; expected a parallelism of at most that"
             )
         for partition in range(operator.parallelism):
-            by_place.setdefault((operator.stage, partition), []).append(operator)
+            by_place.setdefault(Place(operator.stage, partition), []).append(operator)
     return {place: _restore_of(place, shapes, old, directory) for place, shapes in sorted(by_place.items())}
 
 
@@ -148,8 +149,7 @@ class _OldShape:
     def __init__(self, manifest: Manifest, renamed: Mapping[str, str]) -> None:
         self.max_parallelism = manifest.max_parallelism
         self.records: dict[Place, PartitionRecord] = {
-            (record.stage, record.partition): record
-            for record in sorted(manifest.partitions, key=lambda record: (record.stage, record.partition))
+            record.place: record for record in sorted(manifest.partitions, key=lambda record: record.place)
         }
         self.renamed = renamed
         self._old_uids = {new: old for old, new in renamed.items()}

@@ -6,12 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
 from headwater.common.config_options import CHECKPOINTING_TIMEOUT
-from headwater.runtime.slot.protocol import SnapshotPart
+from headwater.common.ids import Place
+from headwater.runtime.epoch.messages import SnapshotPart
 
 _SHOWN = 3
 
-Place = tuple[int, int]
-"""(stage, partition)"""
 StageOperators = Mapping[int, Sequence[str]]
 """{stage: names of its operators with state}"""
 

@@ -22,17 +22,17 @@ from headwater.checkpoint.paths import TEMPORARY_SUFFIX
 from headwater.checkpoint.snapshot.file import SnapshotRef
 from headwater.checkpoint.store import ManifestStore
 from headwater.common.errors import CheckpointError, FencedError
-from headwater.runtime import fault
+from headwater.common.ids import Place as Place
 from headwater.runtime.background import THREADS, Background
+from headwater.runtime.epoch import fault
 from headwater.runtime.epoch.checkpoint_schedule import CheckpointSchedule
-from headwater.runtime.job.checkpoint_failures import Place as Place
+from headwater.runtime.epoch.messages import SnapshotPart
 from headwater.runtime.job.checkpoint_failures import StageOperators, part_failed
 from headwater.runtime.job.checkpoint_failures import not_in_time as parts_not_in_time
 from headwater.runtime.job.checkpoint_stats import CheckpointStats, PartStats
 from headwater.runtime.job.committers import SinkCommitters
 from headwater.runtime.job.requests import RescaleRequest, SavepointRequest
 from headwater.runtime.job.savepoint_copies import SavepointCopies, not_in_time
-from headwater.runtime.slot.protocol import SnapshotPart
 
 log = logging.getLogger(__name__)
 
@@ -55,8 +55,6 @@ class Cut:
     draft: Manifest
     """Its manifest without the snapshots, which are not known at the cut."""
     waiting_for: set[Place]
-    victims: Mapping[str, int]
-    """{role: pid} that injected faults may kill."""
     triggered_ms: int
     started: float
     parts: dict[Place, SnapshotPart] = field(default_factory=dict)
@@ -205,7 +203,7 @@ class Checkpoints:
             cut.chains = self._chains_with(cut.parts)
             cut.manifest = _with_snapshots(cut.draft, cut.chains)
             protected = self.writing | {name + TEMPORARY_SUFFIX for name in self.writing} | self._copies.names()
-            cut.future = self._submit(cut.manifest, cut.victims, protected)
+            cut.future = self._submit(cut.manifest, protected)
         try:
             cut.future.result(self.schedule.timeout_ms / 1000 if wait else GRACE_SECONDS)
         except FutureTimeoutError:
@@ -292,15 +290,15 @@ class Checkpoints:
 
     # --- beside it
 
-    def _submit(self, manifest: Manifest, victims: Mapping[str, int], protected: Iterable[str]) -> Future[None]:
-        return self._queue().submit(self._complete, manifest, victims, set(protected))
+    def _submit(self, manifest: Manifest, protected: Iterable[str]) -> Future[None]:
+        return self._queue().submit(self._complete, manifest, set(protected))
 
     def _queue(self) -> Executor:
         if self._executor is None:
             self._executor = self._background.queue("checkpoint")
         return self._executor
 
-    def _complete(self, manifest: Manifest, victims: Mapping[str, int], protected: set[str]) -> None:
+    def _complete(self, manifest: Manifest, protected: set[str]) -> None:
         """Write the manifest, then commit the sinks."""
         if self._store is not None:
             try:
@@ -309,9 +307,9 @@ class Checkpoints:
                 raise  # another driver has taken over: nothing of this one counts any more
             except CheckpointError as error:
                 raise ManifestNotWrittenError(str(error)) from error
-        fault.reached("manifest-written", manifest.epoch, dict(victims))
+        fault.reached("manifest-written", manifest.epoch)
         self._committers.commit(manifest.committables)
-        fault.reached("sink-committed", manifest.epoch, dict(victims))
+        fault.reached("sink-committed", manifest.epoch)
         if self._store is not None:
             self._store.note_committed(manifest.epoch)
             self._store.collect_garbage(self._retained, protected)
@@ -327,8 +325,7 @@ class CheckpointFailuresError(CheckpointError):
 
 def _with_snapshots(draft: Manifest, chains: Mapping[Place, list[SnapshotRef]]) -> Manifest:
     partitions = [
-        msgspec.structs.replace(record, snapshots=chains.get((record.stage, record.partition), []))
-        for record in draft.partitions
+        msgspec.structs.replace(record, snapshots=chains.get(record.place, [])) for record in draft.partitions
     ]
     return msgspec.structs.replace(draft, partitions=partitions)
 

@@ -8,7 +8,6 @@ checkpoint has, the job goes back to the last complete checkpoint.
 from __future__ import annotations
 
 import logging
-import os
 import secrets
 import threading
 import time
@@ -21,23 +20,31 @@ from headwater.checkpoint.restore.rescale import PartitionRestore
 from headwater.checkpoint.savepoint.savepoint import check_target
 from headwater.checkpoint.store import ManifestStore
 from headwater.common.errors import CheckpointError, FencedError, HeadwaterError, JobFailedError
-from headwater.common.ids import MAX_WATERMARK, MIN_WATERMARK
+from headwater.common.ids import MAX_WATERMARK, MIN_WATERMARK, Place
 from headwater.graph.plan import JobPlan
 from headwater.runtime.background import THREADS, Background
 from headwater.runtime.epoch.checkpoint_schedule import CheckpointSchedule, CheckpointSettings
-from headwater.runtime.epoch.engine import Engine, EpochAttemptError, EpochHeader
+from headwater.runtime.epoch.engine import Engine
+from headwater.runtime.epoch.failure import AttemptFailedError, FailureReason
+from headwater.runtime.epoch.messages import (
+    Attempt,
+    Base,
+    EpochHeader,
+    PartitionAck,
+    SlotAddress,
+    SourceAck,
+    SourceTask,
+    SplitAck,
+)
 from headwater.runtime.epoch.restart_policy import RestartPolicy
 from headwater.runtime.epoch.sizing import EpochSizer
-from headwater.runtime.job.acks import SourceAck, SplitAck, StageAck
-from headwater.runtime.job.checkpoints import CheckpointFailuresError, Checkpoints, Cut, Place
+from headwater.runtime.job.checkpoints import CheckpointFailuresError, Checkpoints, Cut
 from headwater.runtime.job.committers import SinkCommitters
 from headwater.runtime.job.fingerprint import parallelisms, plan_fingerprint, stateful_operators
 from headwater.runtime.job.processing_clock import ProcessingClock
 from headwater.runtime.job.progress import JobProgress
 from headwater.runtime.job.requests import Request, RescaleRequest, SavepointRequest
 from headwater.runtime.job.source_progress import DataFrameProgress, SplitSourceProgress, group_by_source
-from headwater.runtime.slot.protocol import Attempt, Base, SlotAddress
-from headwater.runtime.stage.source_task import SourceTask
 from headwater.time.watermark_keys import is_input
 
 log = logging.getLogger(__name__)
@@ -119,7 +126,6 @@ class Coordinator:
             background,
             {stage.index: [each.name for each in stage.operators if each.needs_slot] for stage in plan.stages},
         )
-        self._worker_pids: list[int] = []
         self.split_sources = [
             SplitSourceProgress(spec, layout) for spec in plan.sources if not hasattr(spec.source, "dataframe")
         ]
@@ -153,7 +159,7 @@ class Coordinator:
         """
         self._incarnation = incarnation
         self._restores = dict(restores or {})
-        chains = {(record.stage, record.partition): list(record.snapshots) for record in manifest.partitions}
+        chains = {record.place: list(record.snapshots) for record in manifest.partitions}
         self._token = f"manifest-{manifest.epoch}"
         self.checkpoints.start_from(manifest, self._token, {} if self._restores else chains)
         self._stand_at(manifest)
@@ -170,9 +176,7 @@ class Coordinator:
             self._watermarks = {place: dict(restore.watermarks) for place, restore in self._restores.items()}
             timers = [restore.next_processing_timer_ms for restore in self._restores.values()]
         else:
-            self._watermarks = {
-                (record.stage, record.partition): dict(record.watermarks) for record in manifest.partitions
-            }
+            self._watermarks = {record.place: dict(record.watermarks) for record in manifest.partitions}
             timers = [record.next_processing_timer_ms for record in manifest.partitions]
         self.next_timer_ms = min((timer for timer in timers if timer is not None), default=None)
         for source in self._sources():
@@ -392,7 +396,6 @@ class Coordinator:
                 now_ms=now_ms,
                 checkpointing=self._store is not None,
                 final=final,
-                driver_pid=os.getpid(),
                 cut=cut,
                 wait=wait,
                 address_book=dict(self._book),
@@ -404,7 +407,7 @@ class Coordinator:
             )
             try:
                 return attempt, self._engine.run(header, tasks, dataframes)
-            except EpochAttemptError as failure:
+            except AttemptFailedError as failure:
                 if self._cancelled.is_set():
                     raise JobCancelledError("the job was cancelled") from None
                 self._after_failure(epoch, failure)
@@ -420,11 +423,12 @@ class Coordinator:
             in_flight=in_flight.token if in_flight is not None else None,
         )
 
-    def _after_failure(self, epoch: int, failure: EpochAttemptError) -> None:
+    def _after_failure(self, epoch: int, failure: AttemptFailedError) -> None:
         """Wait as the restart policy says, or raise. Raises `WentBackError` if state was lost and the job went back."""
         if failure.error is not None:
             raise failure.error
-        if failure.state_lost and self._store is None and not self.plan.batch_mode:
+        state_lost = failure.reason is FailureReason.STATE_LOST
+        if state_lost and self._store is None and not self.plan.batch_mode:
             raise JobFailedError(
                 f"epoch {epoch} failed: {failure}; without checkpoints there is nothing to go back to. Set "
                 "execution.checkpointing.dir, or start the job again from the beginning"
@@ -441,7 +445,7 @@ class Coordinator:
         log.warning("epoch %d failed (%s); trying again in %d ms", epoch, failure, delay_ms)
         if self._cancelled.wait(delay_ms / 1000):
             raise JobCancelledError("the job was cancelled") from None
-        if failure.state_lost:
+        if state_lost:
             self._go_back()
             raise WentBackError(str(failure)) from None
 
@@ -481,7 +485,7 @@ class Coordinator:
 
         Return the number of records. Raises `JobFailedError` if an acknowledgement is missing.
         """
-        acks = [message for message in messages if isinstance(message, StageAck)]
+        acks = [message for message in messages if isinstance(message, PartitionAck)]
         self._check_complete(attempt, acks)
         eager = self._collect_committables(messages)
         split_acks = group_by_source(message for message in messages if isinstance(message, SplitAck))
@@ -501,22 +505,21 @@ class Coordinator:
         for ack in acks:
             if ack.part is not None:
                 elapsed_ms = ack.processing_ms + ack.snapshot_ms
-                self.checkpoints.add_part((ack.stage, ack.partition), ack.part, elapsed_ms)
+                self.checkpoints.add_part(ack.place, ack.part, elapsed_ms)
         self._committers.commit(eager)
         self.checkpoints.state_is_loaded()
         return records
 
-    def _cut_checkpoint(self, attempt: Attempt, acks: Sequence[StageAck]) -> None:
+    def _cut_checkpoint(self, attempt: Attempt, acks: Sequence[PartitionAck]) -> None:
         self._cut_requested = False
         draft = self._manifest(attempt, acks, self._uncommitted)
         self._uncommitted = {}
-        slots = {(ack.stage, ack.partition) for ack in acks if ack.address is not None}
+        slots = {ack.place for ack in acks if ack.address is not None}
         self.checkpoints.cut(
             Cut(
                 token=attempt.id,
                 draft=draft,
                 waiting_for=slots if self._store is not None else set(),
-                victims=self._victims(acks),
                 triggered_ms=int(time.time() * 1000),
                 started=time.monotonic(),
             )
@@ -529,7 +532,7 @@ class Coordinator:
             left = self.checkpoints.advance(wait=wait)
         except CheckpointFailuresError as error:
             self._hold(error.committables)
-            self._after_failure(self.epoch, EpochAttemptError(str(error)))
+            self._after_failure(self.epoch, AttemptFailedError(str(error), FailureReason.CHECKPOINTS))
             return
         if left is not None:
             self._hold(left)
@@ -545,30 +548,30 @@ class Coordinator:
         for uid, items in older.items():
             self._uncommitted[uid] = [*items, *self._uncommitted.get(uid, [])]
 
-    def _check_complete(self, attempt: Attempt, acks: Sequence[StageAck]) -> None:
-        expected = {(stage.index, index) for stage in self.plan.stages[1:] for index in range(stage.parallelism)}
-        found = [(ack.stage, ack.partition) for ack in acks]
+    def _check_complete(self, attempt: Attempt, acks: Sequence[PartitionAck]) -> None:
+        expected = {Place(stage.index, index) for stage in self.plan.stages[1:] for index in range(stage.parallelism)}
+        found = [ack.place for ack in acks]
         if len(found) != len(expected) or set(found) != expected:
             raise JobFailedError(
-                f"epoch {attempt.epoch}: acknowledged by {sorted(found)}, expected {sorted(expected)}; nothing of the "
-                "epoch was committed"
+                f"epoch {attempt.epoch}: acknowledged by {sorted(map(tuple, found))}, expected "
+                f"{sorted(map(tuple, expected))}; nothing of the epoch was committed"
             )
 
     def _collect_committables(self, messages: Sequence[Any]) -> dict[str, list[bytes]]:
         """Add the output to that of the next checkpoint. Return the output that need not wait for one."""
         eager: dict[str, list[bytes]] = {}
         for message in messages:
-            if isinstance(message, StageAck | SourceAck):
+            if isinstance(message, PartitionAck | SourceAck):
                 for uid, items in message.outcome.committables.items():
                     (eager if uid in self._eager else self._uncommitted).setdefault(uid, []).extend(items)
         return eager
 
-    def _note_partitions(self, acks: Sequence[StageAck]) -> None:
+    def _note_partitions(self, acks: Sequence[PartitionAck]) -> None:
         timers: list[int] = []
         entries = 0
         self.checkpoints.writing = set()
-        for ack in sorted(acks, key=lambda ack: (ack.stage, ack.partition)):
-            place = (ack.stage, ack.partition)
+        for ack in sorted(acks, key=lambda ack: ack.place):
+            place = ack.place
             self._watermarks[place] = ack.outcome.watermarks
             if ack.address is not None:
                 self._book[place] = ack.address
@@ -582,7 +585,6 @@ class Coordinator:
         self.next_timer_ms = min(timers, default=None)
         self.progress.state_entries = entries
         self.progress.slots = [self._book[place] for place in sorted(self._book)]
-        self._worker_pids = [ack.worker_pid for ack in acks]
 
     def _count(self, messages: Sequence[Any], records: int) -> None:
         counters = self.progress.counters
@@ -592,7 +594,7 @@ class Coordinator:
             if isinstance(message, SplitAck):
                 for name, count in message.counters.items():
                     counters[name] = counters.get(name, 0) + count
-            elif isinstance(message, StageAck | SourceAck):
+            elif isinstance(message, PartitionAck | SourceAck):
                 self.progress.add_metrics(message.outcome.metrics)
                 for uid, count in message.outcome.records_in.items():
                     counters[f"{uid}.records_in"] = counters.get(f"{uid}.records_in", 0) + count
@@ -605,9 +607,11 @@ class Coordinator:
         self.progress.watermark = min(heads, default=self.progress.watermark)
         self.progress.epoch = self.epoch + 1
 
-    def _manifest(self, attempt: Attempt, acks: Sequence[StageAck], committables: dict[str, list[bytes]]) -> Manifest:
-        """Return the manifest of the epoch that was just accepted, without its snapshots."""
-        timers = {(ack.stage, ack.partition): ack.outcome.next_timer_ms for ack in acks}
+    def _manifest(
+        self, attempt: Attempt, acks: Sequence[PartitionAck], committables: dict[str, list[bytes]]
+    ) -> Manifest:
+        """The manifest of the epoch that was just accepted, without its snapshots."""
+        timers = {ack.place: ack.outcome.next_timer_ms for ack in acks}
         return Manifest(
             job_id=self.job_id,
             job_name=self.plan.name,
@@ -619,11 +623,8 @@ class Coordinator:
             max_parallelism=self.plan.max_parallelism,
             operators=stateful_operators(self.plan),
             partitions=[
-                PartitionRecord(
-                    stage, partition, [], watermarks,
-                    next_processing_timer_ms=timers.get((stage, partition)),
-                )
-                for (stage, partition), watermarks in sorted(self._watermarks.items())
+                PartitionRecord(*place, [], watermarks, next_processing_timer_ms=timers.get(place))
+                for place, watermarks in sorted(self._watermarks.items())
             ],
             sources={source.spec.uid: source.record(attempt.epoch, attempt.id) for source in self._sources()},
             committables=committables,
@@ -631,15 +632,6 @@ class Coordinator:
             finished=self.finished,
             spark=self.spark,
         )  # fmt: skip
-
-    def _victims(self, acks: Sequence[StageAck]) -> dict[str, int]:
-        victims = {"driver": os.getpid()}
-        slots = [ack.address.pid for ack in acks if ack.address is not None]
-        if slots:
-            victims["slot"] = slots[0]
-        if self._worker_pids:
-            victims["worker"] = self._worker_pids[0]
-        return victims
 
     # --- the end
 

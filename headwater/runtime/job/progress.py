@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from headwater.metrics import Measured, add_measured
+from headwater.runtime.epoch.messages import SlotAddress
 from headwater.runtime.job.recent_rate import RecentRate
-from headwater.runtime.slot.protocol import SlotAddress
 
 
 @dataclass

@@ -14,8 +14,7 @@ from headwater.common.connector import Source, Split
 from headwater.common.errors import ConfigurationError, HeadwaterError, UserCodeError
 from headwater.common.ids import MIN_WATERMARK
 from headwater.graph.plan import SourceSpec
-from headwater.runtime.job.acks import SplitAck
-from headwater.runtime.stage.source_task import SourceTask, SplitAssignment
+from headwater.runtime.epoch.messages import SourceTask, SplitAck, SplitAssignment
 
 BURST_MS = 2_000
 """A rate-limited source that fell behind catches up on at most this much time."""

@@ -41,9 +41,9 @@ from headwater.common.config_options import (
 )
 from headwater.common.configuration import Configuration
 from headwater.common.errors import CheckpointError
+from headwater.common.ids import Place
 from headwater.common.trusted_directories import check_trusted
 from headwater.graph.plan import JobPlan
-from headwater.runtime.job.checkpoints import Place
 from headwater.runtime.job.fingerprint import plan_fingerprint, stateful_operators
 
 _said: set[str] = set()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from headwater.runtime.slot.protocol import Attempt
+from headwater.runtime.epoch.messages import Attempt
 
 
 class AttemptFence:

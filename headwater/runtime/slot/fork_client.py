@@ -14,9 +14,10 @@ import sys
 import xxhash
 
 from headwater.common.errors import SerializationError
+from headwater.runtime.epoch.failure import ConnectionLostError
+from headwater.runtime.epoch.messages import SlotAddress
 from headwater.runtime.slot.directories import own_directory
 from headwater.runtime.slot.fork_server import SlotRequest, send_request
-from headwater.runtime.slot.protocol import ConnectionLostError, SlotAddress
 
 START_SECONDS = 60
 """How long a slot may take until it listens. That includes importing the user's modules."""

@@ -19,27 +19,21 @@ import struct
 import sys
 import threading
 import traceback
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from headwater.checkpoint.paths import CheckpointLayout
-from headwater.common.errors import HeadwaterError, LocalDiskError, SerializationError, StateError
+from headwater.common.errors import LocalDiskError, SerializationError, StateError
 from headwater.common.machine.processes import alive, name_this_process, open_pidfd
 from headwater.graph.plan import JobPlan
-from headwater.runtime import fault
+from headwater.runtime.epoch import fault
+from headwater.runtime.epoch.failure import AttemptFailedError, ConnectionLostError, FailureReason, failure_of
+from headwater.runtime.epoch.messages import BeginEpoch, SlotAddress
+from headwater.runtime.epoch.steps import Step
 from headwater.runtime.main_module import load_plan
 from headwater.runtime.slot.fence import AttemptFence
-from headwater.runtime.slot.protocol import (
-    BeginEpoch,
-    ConnectionLostError,
-    Message,
-    Receiver,
-    SlotAddress,
-    SlotFailure,
-    authenticate_server,
-    send,
-)
-from headwater.runtime.slot.slot import Slot, StateLostError
-from headwater.runtime.stage.chunk import decode_records
+from headwater.runtime.slot.protocol import Message, Receiver, authenticate_server, send
+from headwater.runtime.slot.slot import Slot
 
 log = logging.getLogger("headwater.slot")
 _EDGE = struct.Struct("<q")
@@ -144,7 +138,8 @@ class SlotServer:
         attempt = epoch.begin.attempt
         with self._lock:
             if not self._fence.admits(attempt):
-                failure = SlotFailure(f"attempt {attempt.id} is fenced: {self._fence.newest} was seen")
+                text = f"attempt {attempt.id} is fenced: {self._fence.newest} was seen"
+                failure = AttemptFailedError(text, FailureReason.PROCESS_LOST)
                 with contextlib.suppress(ConnectionLostError):
                     send(epoch.sock, Message.FAILED, pickle.dumps(failure))
                 epoch.sock.close()
@@ -175,72 +170,45 @@ class SlotServer:
                 epoch.sock.close()
 
     def _run(self, slot: Slot, epoch: _Epoch) -> None:
-        begin, sock = epoch.begin, epoch.sock
+        sock = epoch.sock
+
+        def emit(target: int, frame: bytes) -> None:
+            send(sock, Message.OUTPUT, _EDGE.pack(target), frame)
+
         try:
-            ack = self._apply(slot, epoch)
+            ack = slot.run(epoch.begin, emit, _received_steps(epoch.receiver))
         except ConnectionLostError:
             raise
-        except StateLostError as error:
-            slot.abort()
-            send(sock, Message.FAILED, pickle.dumps(SlotFailure(str(error), details={"state_lost": True})))
-            return
         except Exception as error:
             slot.abort()
             send(sock, Message.FAILED, pickle.dumps(_failure(error, slot.plan)))
             return
         send(sock, Message.ACK, pickle.dumps(ack))
-        fault.reached("acked", begin.attempt.epoch, self._victims(begin))
-
-    def _apply(self, slot: Slot, epoch: _Epoch) -> object:
-        begin, sock, receive = epoch.begin, epoch.sock, epoch.receiver.receive
-        number = begin.attempt.epoch
-        pack = _EDGE.pack
-
-        def emit(target: int, frame: bytes) -> None:
-            send(sock, Message.OUTPUT, pack(target), frame)
-
-        restored = slot.begin(begin, emit)
-        runner = slot.runner
-        while True:
-            kind, body = receive()
-            if kind is Message.CHUNK:
-                (edge,) = _EDGE.unpack_from(body)
-                values, timestamps = decode_records(memoryview(body)[8:])
-                if fault.SCHEDULE is not None:
-                    fault.reached("chunk-received", number, self._victims(begin))
-                    half = len(values) // 2
-                    runner.batch(edge, values[:half], timestamps[:half] if timestamps else None)
-                    fault.reached("mid-chunk", number, self._victims(begin))
-                    values, timestamps = values[half:], timestamps[half:] if timestamps else None
-                runner.batch(edge, values, timestamps)
-            elif kind is Message.WATERMARK:
-                runner.advance(*marshal.loads(body))
-            elif kind is Message.IDLE:
-                runner.idle(*marshal.loads(body))
-            elif kind is Message.END:
-                break
-            else:
-                raise ConnectionLostError(f"unexpected message {kind.name} in an epoch")
-        ack = slot.finish(begin, restored, lambda: fault.reached("processed", number, self._victims(begin)))
-        fault.reached("snapshot-written", number, self._victims(begin))
-        return ack
-
-    def _victims(self, begin: BeginEpoch) -> dict[str, int]:
-        return {"slot": os.getpid(), "worker": begin.relay_pid, "driver": begin.driver_pid}
+        fault.reached("acked", epoch.begin.attempt.epoch)
 
 
-def _failure(error: Exception, plan: JobPlan) -> SlotFailure:
+def _received_steps(receiver: Receiver) -> Iterator[Step]:
+    """The steps of one epoch, as the relay sends them."""
+    while True:
+        kind, body = receiver.receive()
+        if kind is Message.CHUNK:
+            (edge,) = _EDGE.unpack_from(body)
+            yield Step("chunk", edge, memoryview(body)[8:])
+        elif kind is Message.WATERMARK:
+            yield Step("watermark", *marshal.loads(body))
+        elif kind is Message.IDLE:
+            yield Step("idle", *marshal.loads(body))
+        elif kind is Message.END:
+            return
+        else:
+            raise ConnectionLostError(f"unexpected message {kind.name} in an epoch")
+
+
+def _failure(error: Exception, plan: JobPlan) -> AttemptFailedError:
+    """What the relay is told. Errors name operators as the program does."""
     if isinstance(error, (StateError, SerializationError, LocalDiskError)):
         error.args = (plan.with_names(str(error)),)
-    if isinstance(error, LocalDiskError):
-        return SlotFailure(str(error))  # a later attempt may find room on the disk
-    if isinstance(error, HeadwaterError):
-        try:
-            pickle.loads(pickle.dumps(error))
-        except Exception:
-            error = HeadwaterError(str(error))
-        return SlotFailure(str(error), error)
-    return SlotFailure(str(error), HeadwaterError(f"internal error in a slot:\n{traceback.format_exc()}"))
+    return failure_of(error, "a slot")
 
 
 def run_slot(config: SlotConfig, answer: int) -> None:

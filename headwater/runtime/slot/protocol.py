@@ -14,14 +14,13 @@ import secrets
 import socket
 import struct
 import sys
-from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from headwater.common.errors import HeadwaterError
+from headwater.runtime.epoch.failure import ConnectionLostError
 
 if TYPE_CHECKING:
-    from headwater.runtime.stage.runner import EpochOutcome
+    pass
 
 _HEAD = struct.Struct("<IB")
 _NONCE = 32
@@ -41,122 +40,9 @@ class Message(IntEnum):
     PING = 6  # answered with PONG by the control thread
     SHUTDOWN = 7  # the job is over: close functions and exit
     OUTPUT = 10  # 8 bytes target, then a frame
-    ACK = 11  # pickle(SlotAck)
-    FAILED = 12  # pickle(SlotFailure)
+    ACK = 11  # pickle(PartitionAck)
+    FAILED = 12  # pickle(AttemptFailedError)
     PONG = 13  # pickle(dict)
-
-
-class ConnectionLostError(HeadwaterError):
-    """The other end is gone, or failed to authenticate. The epoch is retried."""
-
-
-@dataclass(frozen=True)
-class Attempt:
-    """One attempt to run an epoch. Attempts are ordered: a slot refuses all but the newest that it has seen."""
-
-    incarnation: int  # of the driver: grows by one with each start of the job on its directory
-    epoch: int
-    number: int
-    run: str = "run"
-    """Random, one per driver process. Makes `id` unique: no other attempt ever uses the same file names."""
-
-    @property
-    def id(self) -> str:
-        return f"{self.run}-{self.incarnation}-{self.epoch}-{self.number}"
-
-    def order(self) -> tuple[int, int, int]:
-        return (self.incarnation, self.epoch, self.number)
-
-
-@dataclass(frozen=True)
-class SlotAddress:
-    """Where a slot listens. One entry of the address book."""
-
-    stage: int
-    partition: int
-    host: str
-    port: int  # 0: Unix socket only
-    path: str
-    pid: int
-    incarnation: str
-
-
-@dataclass(frozen=True)
-class Base:
-    """The state that an epoch starts from, and the checkpoints behind it."""
-
-    epoch: int
-    """The last accepted epoch. -1: empty state."""
-    token: str
-    """Identifies the state. The epoch number does not: numbers are reused after the job went back to a checkpoint."""
-    durable_epoch: int
-    """The last epoch with a manifest: the only state that can be loaded. -1: there is none."""
-    durable_token: str
-    in_flight: str | None = None
-    """Token of the checkpoint that is being completed. Any other cut, unless it is durable, has failed."""
-
-
-@dataclass(frozen=True)
-class SnapshotPart:
-    """A partition's part of the checkpoint `token`: it is durable, or `error` says why not."""
-
-    token: str
-    ref: Any = None  # SnapshotRef | None: nothing had changed
-    error: str | None = None
-    whole: bool = False
-    """The snapshot replaces all earlier ones of the partition."""
-    sync_ms: float = 0.0
-    """How long processing stood still to encode the part."""
-    async_ms: float = 0.0
-    """How long the background write took."""
-
-
-@dataclass(frozen=True)
-class BeginEpoch:
-    """What a slot needs to know to run one epoch attempt."""
-
-    attempt: Attempt
-    base: Base
-    now_ms: int
-    watermarks: dict[str, int]
-    snapshots: list[Any]
-    """`SnapshotRef`s of the durable checkpoint, oldest first. The slot reads them only if it lost that state."""
-    checkpointing: bool
-    cut: bool = True
-    """The epoch ends with a checkpoint."""
-    wait: bool = False
-    """Acknowledge only when the slot's part is durable, however long that takes."""
-    restore: Any = None
-    """A `PartitionRestore`, used instead of `snapshots` if a job of another shape made the checkpoint."""
-    relay_pid: int = 0
-    driver_pid: int = 0
-
-
-@dataclass
-class SlotAck:
-    """The slot has applied the epoch. With checkpointing, it also reports which snapshots are durable."""
-
-    stage: int
-    partition: int
-    address: SlotAddress
-    outcome: EpochOutcome
-    part: SnapshotPart | None = None
-    """The slot's part of the checkpoint that ends here, or of an earlier one that has not settled."""
-    full: Any = None  # SnapshotRef | None: replaces all snapshots up to its epoch
-    writing: tuple[str, ...] = ()
-    """Files of a full snapshot that is being written. They are not garbage."""
-    restored: bool = False
-    processing_ms: float = 0.0
-    snapshot_ms: float = 0.0
-
-
-@dataclass
-class SlotFailure:
-    """The slot could not run the epoch. If `error` is set, no retry helps (user code or user data failed, say)."""
-
-    reason: str
-    error: HeadwaterError | None = None
-    details: dict[str, Any] = field(default_factory=dict)
 
 
 class SealedSocket(socket.socket):

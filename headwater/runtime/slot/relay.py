@@ -12,22 +12,15 @@ import struct
 import threading
 from collections.abc import Iterable, Iterator
 
+from headwater.common.ids import Place
 from headwater.common.machine.processes import is_named
 from headwater.common.watchdog import facts_of
+from headwater.runtime.epoch.failure import AttemptFailedError, ConnectionLostError
+from headwater.runtime.epoch.messages import BeginEpoch, PartitionAck, SlotAddress
+from headwater.runtime.epoch.steps import Step
 from headwater.runtime.slot.process import PROCESS_NAME
-from headwater.runtime.slot.protocol import (
-    BeginEpoch,
-    ConnectionLostError,
-    Message,
-    Receiver,
-    SlotAck,
-    SlotAddress,
-    SlotFailure,
-    authenticate_client,
-    send,
-)
+from headwater.runtime.slot.protocol import Message, Receiver, authenticate_client, send
 from headwater.runtime.slot.starter import SlotLaunch, launch_slot, local_host, slots_on_this_host
-from headwater.runtime.stage.input import Step
 
 _NUMBER = struct.Struct("<q")
 CONNECT_SECONDS = 5
@@ -52,9 +45,7 @@ def connect(address: SlotAddress, secret: bytes, timeout_seconds: float = CONNEC
         raise ConnectionLostError(f"slot {address.incarnation} does not answer: {error}") from error
 
 
-def find_or_start(
-    launch: SlotLaunch, known: SlotAddress | None, stage: int, partition: int
-) -> tuple[socket.socket, SlotAddress]:
+def find_or_start(launch: SlotLaunch, known: SlotAddress | None, place: Place) -> tuple[socket.socket, SlotAddress]:
     """Return a connection to the partition's slot, and its address. Start a new slot if none answers.
 
     `known` is the slot of the address book. A slot that a failed attempt started is not in the book: its socket in the
@@ -66,10 +57,10 @@ def find_or_start(
         except ConnectionLostError:
             _kill(known)  # it may hang, and nothing else would ever end it
     for address in slots_on_this_host(launch.run_id):
-        if (address.stage, address.partition) == (stage, partition) and address != known:
+        if address.place == place and address != known:
             with contextlib.suppress(ConnectionLostError):
                 return connect(address, launch.secret), address
-    address = launch_slot(launch, stage, partition, local_host())
+    address = launch_slot(launch, place, local_host())
     return connect(address, launch.secret), address
 
 
@@ -133,8 +124,10 @@ def answers(address: SlotAddress, secret: bytes, timeout_seconds: float) -> bool
 
 def run_epoch(
     sock: socket.socket, begin: BeginEpoch, steps: Iterable[Step], watch: Watch
-) -> Iterator[tuple[int, bytes] | SlotAck | SlotFailure]:
-    """Send the steps, yield the slot's output frames as they arrive, and last its acknowledgement or failure.
+) -> Iterator[tuple[int, bytes] | PartitionAck]:
+    """Send the steps, yield the slot's output frames as they come, and end with its acknowledgement.
+
+    Raises the slot's `AttemptFailedError`, or `ConnectionLostError`.
 
     A second thread sends while this one receives. One thread alone could deadlock: a slot that writes output does not
     read input meanwhile.
@@ -149,10 +142,13 @@ def run_epoch(
             if kind is Message.OUTPUT:
                 (target,) = _NUMBER.unpack_from(body)
                 yield target, body[8:]
-            elif kind is Message.ACK or kind is Message.FAILED:
-                verdict: SlotAck | SlotFailure = pickle.loads(body)
-                yield verdict
+            elif kind is Message.ACK:
+                ack: PartitionAck = pickle.loads(body)
+                yield ack
                 return
+            elif kind is Message.FAILED:
+                failure: AttemptFailedError = pickle.loads(body)
+                raise failure
     except ConnectionLostError as error:
         if watch.hangs:
             raise ConnectionLostError("the slot hangs: it does not answer pings; it is replaced") from error

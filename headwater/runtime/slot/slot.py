@@ -11,7 +11,7 @@ from __future__ import annotations
 import gc
 import logging
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 
 from headwater.checkpoint.paths import CheckpointLayout, SnapshotKind
@@ -20,13 +20,16 @@ from headwater.checkpoint.restore.reader import TakeKeyGroups, restored_sections
 from headwater.checkpoint.snapshot.file import SnapshotRef, write_snapshot
 from headwater.checkpoint.snapshot.native_reader import StoredDatabase, snapshot_sections
 from headwater.checkpoint.storage.base import Location
-from headwater.common.errors import CheckpointError, DamagedSnapshotError, HeadwaterError
+from headwater.common.errors import CheckpointError, DamagedSnapshotError
 from headwater.graph.plan import JobPlan
 from headwater.runtime.background import THREADS, Background
+from headwater.runtime.epoch import fault
+from headwater.runtime.epoch.failure import AttemptFailedError, FailureReason
+from headwater.runtime.epoch.messages import Attempt, Base, BeginEpoch, PartitionAck, SlotAddress
+from headwater.runtime.epoch.steps import Step, run_steps
 from headwater.runtime.slot.full_snapshot import FullSnapshotChild, full_snapshot_is_due, warn_of_time_limit
 from headwater.runtime.slot.garbage import GarbageCollection
 from headwater.runtime.slot.native_snapshots import NativeSnapshots, NativeUpload
-from headwater.runtime.slot.protocol import Attempt, Base, BeginEpoch, SlotAck, SlotAddress
 from headwater.runtime.slot.upload import GRACE_SECONDS, Upload
 from headwater.runtime.stage.edges import Emit
 from headwater.runtime.stage.runner import RunnerIdentity, StageRunner
@@ -35,10 +38,6 @@ from headwater.state.snapshot.native_state import NativeState
 from headwater.state.snapshot.section import Section
 
 log = logging.getLogger(__name__)
-
-
-class StateLostError(HeadwaterError):
-    """The slot lost the state of the last accepted epoch and no checkpoint has it: the job must go back."""
 
 
 class Slot:
@@ -114,15 +113,22 @@ class Slot:
         assert self._runner is not None
         return self._runner
 
-    def finish(self, begin: BeginEpoch, restored: bool, processed: Callable[[], None]) -> SlotAck:
+    def run(self, begin: BeginEpoch, emit: Emit, steps: Iterable[Step]) -> PartitionAck:
+        """Run one attempt: get to its base, apply its input, end it. Call `abort` if this raises."""
+        restored = self.begin(begin, emit)
+        for _ in run_steps(self.runner, steps, begin.attempt.epoch):
+            pass
+        return self.finish(begin, restored)
+
+    def finish(self, begin: BeginEpoch, restored: bool) -> PartitionAck:
         """End the epoch after its last input, and start to persist its changes if it is a cut. Return the ack.
 
-        `processed` is called between the two. The next `begin` says whether the epoch was accepted.
+        The next `begin` says whether the epoch was accepted.
         """
         outcome = self.runner.finish_epoch(begin.now_ms)
-        processed()
+        fault.reached("processed", begin.attempt.epoch)
         after_processing = time.perf_counter()
-        ack = SlotAck(self._address.stage, self._address.partition, self._address, outcome, restored=restored)
+        ack = PartitionAck(self._address.place, outcome, address=self._address, restored=restored)
         if begin.checkpointing:
             if begin.cut:
                 self._upload = self._start_upload(begin)
@@ -136,6 +142,7 @@ class Slot:
         ack.processing_ms = (after_processing - self._started) * 1000
         ack.snapshot_ms = (time.perf_counter() - after_processing) * 1000
         self._garbage.epoch_ended()
+        fault.reached("snapshot-written", begin.attempt.epoch)
         return ack
 
     def abort(self) -> None:
@@ -235,10 +242,11 @@ class Slot:
     def _restore(self, begin: BeginEpoch) -> None:
         base = begin.base
         if base.token != base.durable_token:
-            raise StateLostError(
-                f"stage {self._address.stage} partition {self._address.partition} lost its state of epoch "
-                f"{base.epoch}; "
-                + (f"the last checkpoint is of epoch {base.durable_epoch}" if begin.checkpointing else "there is none")
+            last = f"the last checkpoint is of epoch {base.durable_epoch}" if begin.checkpointing else "there is none"
+            stage, partition = self._address.place
+            raise AttemptFailedError(
+                f"stage {stage} partition {partition} lost its state of epoch {base.epoch}; {last}",
+                FailureReason.STATE_LOST,
             )
         if self._runner is not None:
             try:
@@ -306,8 +314,7 @@ class Slot:
             def take_own(database: StoredDatabase) -> bool:
                 return take(database, database.uid, database.key_groups)
 
-            place = (self._address.stage, self._address.partition)
-            for ref in repair.chain(self._layout, place, begin.snapshots):
+            for ref in repair.chain(self._layout, self._address.place, begin.snapshots):
                 yield from snapshot_sections(self._layout, ref, take=take_own, scratch=scratch)
 
     def _forward(self, target: int, frame: bytes) -> None:
@@ -378,7 +385,7 @@ class Slot:
 
         return FullSnapshotChild.start(path.name, write)
 
-    def _look_after_full(self, ack: SlotAck, begin: BeginEpoch) -> None:
+    def _look_after_full(self, ack: PartitionAck, begin: BeginEpoch) -> None:
         """Hand the full snapshot out that was being written, or give it up if it takes too long."""
         if self._full is None:
             return

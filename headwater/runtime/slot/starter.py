@@ -10,12 +10,14 @@ from dataclasses import dataclass
 
 from headwater.checkpoint.paths import CheckpointLayout
 from headwater.common.errors import SerializationError
+from headwater.common.ids import Place
 from headwater.common.machine.processes import is_named
+from headwater.runtime.epoch.failure import ConnectionLostError
+from headwater.runtime.epoch.messages import SlotAddress
 from headwater.runtime.slot.directories import socket_directory
 from headwater.runtime.slot.fork_client import answer_to
 from headwater.runtime.slot.fork_server import SlotRequest
 from headwater.runtime.slot.process import SlotConfig
-from headwater.runtime.slot.protocol import ConnectionLostError, SlotAddress
 
 
 @dataclass(frozen=True)
@@ -39,12 +41,13 @@ class SlotLaunch:
     """How long a slot may take to write what a checkpoint needs."""
 
 
-def launch_slot(launch: SlotLaunch, stage: int, partition: int, host: str) -> SlotAddress:
+def launch_slot(launch: SlotLaunch, place: Place, host: str) -> SlotAddress:
     """Start a slot beside this process and return its address once it listens.
 
     ConnectionLostError: it did not start, and may the next time. SerializationError: it cannot load the plan.
     The slot gets a session of its own: it outlives the Python worker that started it and ends with the executor's JVM.
     """
+    stage, partition = place
     incarnation = secrets.token_hex(4)
     directory = socket_directory(launch.run_id)
     path = os.path.join(directory, f"{stage}-{partition}-{incarnation}.sock")

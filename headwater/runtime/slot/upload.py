@@ -9,7 +9,7 @@ from concurrent.futures import TimeoutError as FutureTimeoutError
 
 from headwater.checkpoint.snapshot.file import SnapshotRef
 from headwater.runtime.background import Background
-from headwater.runtime.slot.protocol import SnapshotPart
+from headwater.runtime.epoch.messages import SnapshotPart
 
 GRACE_SECONDS = 0.1
 """A slot waits this long for its part before it acknowledges without it. Writing to a local disk takes less, so the

@@ -9,8 +9,9 @@ from typing import Any
 import pyarrow as pa
 from pyspark import RDD, TaskContext
 
+from headwater.common.ids import Place
 from headwater.common.types import Row
-from headwater.runtime.epoch.engine import EpochHeader
+from headwater.runtime.epoch.messages import EpochHeader
 from headwater.runtime.slot.starter import SlotLaunch
 from headwater.runtime.spark.tasks import Routed, WorkerJob, stage_zero_task
 from headwater.runtime.stage.source_task import read_dataframe
@@ -48,7 +49,7 @@ def _read(
     task: Any,
 ) -> Iterator[Routed]:
     job = WorkerJob.of(launch)
-    runner, outbox = job.borrow_runner(0, partition, header.attempt.incarnation)
+    runner, outbox = job.borrow_runner(Place(0, partition), header.attempt.incarnation)
     outbox.clear()
     rows = (
         _rows(batch.slice(start, header.batch_records))
@@ -60,7 +61,7 @@ def _read(
         outbox.clear()
         if message is not None:
             yield from task.to_driver(message)
-    job.give_back(0, partition, runner, outbox)
+    job.give_back(Place(0, partition), runner, outbox)
 
 
 def _rows(batch: pa.RecordBatch) -> list[Row]:

@@ -19,12 +19,12 @@ from pyspark.serializers import NoOpSerializer, pack_long
 
 from headwater.common.errors import HeadwaterError
 from headwater.graph.plan import JobPlan
-from headwater.runtime.epoch.engine import EngineLostError, EpochAttemptError, EpochHeader
-from headwater.runtime.job.acks import EpochFailure
+from headwater.runtime.epoch.chunk import payload_of
+from headwater.runtime.epoch.engine import EngineLostError
+from headwater.runtime.epoch.failure import AttemptFailedError, FailureReason, worst
+from headwater.runtime.epoch.messages import EpochHeader, SourceTask
 from headwater.runtime.slot.starter import SlotLaunch
 from headwater.runtime.spark.tasks import Routed, operator_stage, source_stage
-from headwater.runtime.stage.chunk import payload_of
-from headwater.runtime.stage.source_task import SourceTask
 
 
 class SparkEngine:
@@ -42,7 +42,7 @@ class SparkEngine:
         self._empty: dict[int, RDD[int]] = {}  # {number of partitions: an RDD with one element in each}
 
     def run(self, header: EpochHeader, tasks: Sequence[SourceTask], dataframes: Mapping[int, Any]) -> list[Any]:
-        """Run one attempt; return the acknowledgements. Raises `EpochAttemptError` if it cannot complete."""
+        """Run one attempt; return the acknowledgements. Raises `AttemptFailedError` if it cannot complete."""
         context = self._context
         context.setJobGroup(self._group, f"{self._plan.name}: epoch {header.attempt.epoch}", False)
         try:
@@ -52,11 +52,9 @@ class SparkEngine:
         except (Py4JError, PySparkException) as error:  # a SparkSession translates the former into the latter
             raise self._describe(error) from None  # a wall of Java explains nothing to the user
         messages = [pickle.loads(payload_of(frame)) for frame in frames]
-        failures = [message for message in messages if isinstance(message, EpochFailure)]
+        failures = [message for message in messages if isinstance(message, AttemptFailedError)]
         if failures:
-            # A user's error explains more than the lost connections that it may have caused.
-            worst = next((failure for failure in failures if failure.error is not None), failures[0])
-            raise EpochAttemptError(worst.reason, error=worst.error, state_lost=worst.state_lost)
+            raise worst(failures)
         return messages
 
     def cancel(self) -> None:
@@ -109,14 +107,15 @@ class SparkEngine:
         pairs = self._pairwise(jrdd).asJavaPairRDD().partitionBy(self._partitioner(width, 0))
         return RDD(self._values(pairs), self._context, NoOpSerializer())
 
-    def _describe(self, error: Exception) -> EpochAttemptError | EngineLostError:
+    def _describe(self, error: Exception) -> AttemptFailedError | EngineLostError:
         if self._context._jsc is None or self._context._jsc.sc().isStopped():
             return EngineLostError("the Spark context was stopped")
         text = str(error.java_exception.getMessage()) if isinstance(error, Py4JJavaError) else str(error)
         reason = text.split("Driver stacktrace")[0].split("\n\tat ")[0].strip()[:4000]  # without Java's stack frames
         # Python code that raised would raise again; after the death of a worker, task or executor, a retry may help.
-        fatal = HeadwaterError(f"Spark could not run the epoch: {reason}") if _python_raised(error, reason) else None
-        return EpochAttemptError(reason, error=fatal)
+        if _python_raised(error, reason):
+            return AttemptFailedError.of_program(HeadwaterError(f"Spark could not run the epoch: {reason}"))
+        return AttemptFailedError(reason, FailureReason.PROCESS_LOST)
 
 
 def _python_raised(error: Exception, reason: str) -> bool:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import gc
-import os
 import pickle
 import sys
 import time
@@ -17,21 +16,21 @@ from collections.abc import Callable, Iterable, Iterator
 
 from pyspark import TaskContext
 
-from headwater.common.errors import HeadwaterError, LocalDiskError
+from headwater.common.ids import Place
 from headwater.graph.plan import JobPlan
-from headwater.runtime import fault
-from headwater.runtime.epoch.engine import EpochHeader
-from headwater.runtime.job.acks import EpochFailure, StageAck
+from headwater.runtime.epoch import fault
+from headwater.runtime.epoch.chunk import TO_DRIVER, FrameKind, Header, decode_header, encode_frame
+from headwater.runtime.epoch.failure import AttemptFailedError, FailureReason, failure_of
+from headwater.runtime.epoch.messages import EpochHeader, PartitionAck, SourceTask
+from headwater.runtime.epoch.steps import run_steps
 from headwater.runtime.main_module import load_plan
-from headwater.runtime.slot.protocol import ConnectionLostError, SlotAck, SlotFailure
 from headwater.runtime.slot.relay import Watch, find_or_start, run_epoch
 from headwater.runtime.slot.starter import SlotLaunch, local_host
 from headwater.runtime.spark.quiet_worker import leave_quietly
 from headwater.runtime.spark.worker_watch import watch_this_worker
-from headwater.runtime.stage.chunk import TO_DRIVER, FrameKind, Header, decode_header, decode_records, encode_frame
 from headwater.runtime.stage.input import StageInput
 from headwater.runtime.stage.runner import RunnerIdentity, StageRunner
-from headwater.runtime.stage.source_task import SourceTask, run_source_task
+from headwater.runtime.stage.source_task import run_source_task
 
 Routed = tuple[int, bytes]
 """A frame, with the partition of the next stage that processes it or passes it on."""
@@ -47,7 +46,7 @@ class WorkerJob:
         self.plan: JobPlan = load_plan(
             launch.main_classes, launch.plan, f"a Python worker of Spark on host {local_host()}"
         )
-        self._runners: dict[tuple[int, int], tuple[StageRunner, list[Routed]]] = {}
+        self._runners: dict[Place, tuple[StageRunner, list[Routed]]] = {}
         self._borrowed: StageRunner | None = None
         """The runner of the current task. A worker runs one task at a time."""
 
@@ -68,28 +67,26 @@ class WorkerJob:
             leave_quietly(sys.modules["__main__"])
         return job
 
-    def borrow_runner(self, stage: int, partition: int, incarnation: int) -> tuple[StageRunner, list[Routed]]:
+    def borrow_runner(self, place: Place, incarnation: int) -> tuple[StageRunner, list[Routed]]:
         """Return a runner with opened functions, and its output list. Give it back only after success."""
-        found = self._runners.pop((stage, partition), None)
+        found = self._runners.pop(place, None)
         if found is not None:
             self._borrowed = found[0]
             return found
         outbox: list[Routed] = []
-        identity = RunnerIdentity(self.launch.job_id, partition, incarnation)
-        runner = StageRunner(self.plan, stage, identity, lambda target, frame: outbox.append((target, frame)))
+        identity = RunnerIdentity(self.launch.job_id, place.partition, incarnation)
+        runner = StageRunner(self.plan, place.stage, identity, lambda target, frame: outbox.append((target, frame)))
         self._borrowed = runner
         runner.open()
         return runner, outbox
 
-    def give_back(
-        self, stage: int, partition: int, runner: StageRunner, outbox: list[Routed], *, final: bool = False
-    ) -> None:
+    def give_back(self, place: Place, runner: StageRunner, outbox: list[Routed], *, final: bool = False) -> None:
         """Return a runner after its task has succeeded. With `final` it was the last task: close the functions."""
         self._borrowed = None
         if final:
             runner.close()
         else:
-            self._runners[stage, partition] = (runner, outbox)
+            self._runners[place] = (runner, outbox)
 
     @classmethod
     def give_up(cls, launch: SlotLaunch) -> None:
@@ -117,10 +114,9 @@ def next_target(partition: int, parallelism: int) -> int:
 class _Task:
     """One task of one stage in one epoch attempt: routes frames, and turns errors into frames."""
 
-    def __init__(self, header: EpochHeader, launch: SlotLaunch, stage: int, partition: int) -> None:
+    def __init__(self, header: EpochHeader, launch: SlotLaunch, place: Place) -> None:
         self.header = header
-        self.stage = stage
-        self.partition = partition
+        self.place = place
         self.launch = launch
 
     def to_driver(self, message: object, kind: int = FrameKind.ACK) -> Iterator[Routed]:
@@ -131,20 +127,20 @@ class _Task:
             for target in range(width):
                 yield target, frame
         else:
-            yield next_target(self.partition, width), frame
+            yield next_target(self.place.partition, width), frame
 
     def width_of_next(self) -> int:
-        following = self.launch.parallelisms[self.stage + 1 :]
+        following = self.launch.parallelisms[self.place.stage + 1 :]
         return following[0] if following else 1
 
     def route(self, routed: Iterable[Routed]) -> Iterator[Routed]:
         """Yield the operators' frames with their targets in the next stage, which relays those for later stages."""
         for target, frame in routed:
             header = decode_header(frame)
-            if header.stage == self.stage + 1:
+            if header.stage == self.place.stage + 1:
                 yield target, frame
             else:
-                yield next_target(self.partition, self.width_of_next()), frame
+                yield next_target(self.place.partition, self.width_of_next()), frame
 
     def guarded(self, body: Callable[[], Iterator[Routed]]) -> Iterator[Routed]:
         """Run the task. Errors travel to the driver as frames, not as noisy Spark failures."""
@@ -153,35 +149,26 @@ class _Task:
             watch_this_worker(self.launch.health_seconds)
         if context is not None and context.attemptNumber() > 0:
             # Spark retried a lost task by itself. A slot must see each attempt once: the driver starts a new attempt.
-            failure = EpochFailure("Spark retried a task; the epoch starts over", retry=True)
-            yield from self.to_driver(failure, FrameKind.ERROR)
+            text = "Spark retried a task; the epoch starts over"
+            yield from self.to_driver(AttemptFailedError(text, FailureReason.PROCESS_LOST), FrameKind.ERROR)
             return
         try:
             yield from body()
-        except (ConnectionLostError, EOFError, ConnectionError) as error:
-            failure = EpochFailure(f"stage {self.stage} partition {self.partition}: {error}", retry=True)
+        except Exception as error:
+            failure = failure_of(error, f"stage {self.place.stage} partition {self.place.partition}")
             yield from self.to_driver(failure, FrameKind.ERROR)
-        except LocalDiskError as error:
-            yield from self.to_driver(EpochFailure(str(error), retry=True), FrameKind.ERROR)
-        except HeadwaterError as error:
-            yield from self.to_driver(EpochFailure(str(error), error=error), FrameKind.ERROR)
-        except Exception:
-            bug = HeadwaterError(
-                f"internal error in stage {self.stage} partition {self.partition}:\n{traceback.format_exc()}"
-            )
-            yield from self.to_driver(EpochFailure(str(bug), error=bug), FrameKind.ERROR)
         finally:
             WorkerJob.give_up(self.launch)
 
 
 def stage_zero_task(header: EpochHeader, launch: SlotLaunch, index: int) -> _Task:
     """Return task `index` of stage 0, for sources that Spark itself reads."""
-    return _Task(header, launch, 0, index)
+    return _Task(header, launch, Place(0, index))
 
 
 def source_stage(header: EpochHeader, launch: SlotLaunch, source_task: SourceTask) -> Iterator[Routed]:
     """Stage 0: read the splits that the driver assigned to this task."""
-    task = _Task(header, launch, 0, source_task.index)
+    task = _Task(header, launch, Place(0, source_task.index))
     return task.guarded(lambda: _read_splits(task, source_task))
 
 
@@ -189,7 +176,7 @@ def _read_splits(task: _Task, source_task: SourceTask) -> Iterator[Routed]:
     job = WorkerJob.of(task.launch)
     header = task.header
     source = next(source for source in job.plan.sources if source.id == source_task.source_id)
-    runner, outbox = job.borrow_runner(0, source_task.subtask, header.attempt.incarnation)
+    runner, outbox = job.borrow_runner(Place(0, source_task.subtask), header.attempt.incarnation)
     outbox.clear()
     for message in run_source_task(
         runner, source_task, source.source, source.name, header.attempt, header.now_ms, header.batch_records
@@ -198,19 +185,19 @@ def _read_splits(task: _Task, source_task: SourceTask) -> Iterator[Routed]:
         outbox.clear()
         if message is not None:
             yield from task.to_driver(message)
-    job.give_back(0, source_task.subtask, runner, outbox, final=header.final)
+    job.give_back(Place(0, source_task.subtask), runner, outbox, final=header.final)
 
 
 def operator_stage(
     header: EpochHeader, launch: SlotLaunch, stage: int, partition: int, frames: Iterable[bytes]
 ) -> Iterator[Routed]:
     """A later stage: collect the partition's frames, order them, and process them here or in the slot."""
-    task = _Task(header, launch, stage, partition)
+    task = _Task(header, launch, Place(stage, partition))
     return task.guarded(lambda: _run_stage(task, frames))
 
 
 def _run_stage(task: _Task, frames: Iterable[bytes]) -> Iterator[Routed]:
-    collected = StageInput(task.stage)
+    collected = StageInput(task.place.stage)
     try:
         for frame in frames:
             collected.add(frame)
@@ -220,57 +207,41 @@ def _run_stage(task: _Task, frames: Iterable[bytes]) -> Iterator[Routed]:
                     yield target, frame
             return
         for passing, frame in collected.passing:
-            width = task.width_of_next()
-            yield (passing.target if passing.stage == task.stage + 1 else next_target(task.partition, width)), frame
-        stage = WorkerJob.of(task.launch).plan.stages[task.stage]
+            arrives_next = passing.stage == task.place.stage + 1
+            yield passing.target if arrives_next else next_target(task.place.partition, task.width_of_next()), frame
+        stage = WorkerJob.of(task.launch).plan.stages[task.place.stage]
         run = _in_slot if stage.needs_slot else _in_worker
-        yield from run(task, collected, task.header.floors(stage, task.partition))
+        yield from run(task, collected, task.header.floors(stage, task.place.partition))
     finally:
         collected.close()
 
 
 def _in_slot(task: _Task, collected: StageInput, floors: dict[int, int]) -> Iterator[Routed]:
     header, launch = task.header, task.launch
-    begin = header.begin_for(task.stage, task.partition)
-    known = header.address_book.get((task.stage, task.partition))
-    sock, address = find_or_start(launch, known, task.stage, task.partition)
+    sock, address = find_or_start(launch, header.address_book.get(task.place), task.place)
     watch = Watch(sock, address, launch.secret, launch.health_seconds)
-    for event in run_epoch(sock, begin, collected.steps(floors), watch):
-        if isinstance(event, SlotAck):
-            yield from task.to_driver(StageAck.of_slot(event, os.getpid()))
-        elif isinstance(event, SlotFailure):
-            failure = EpochFailure(
-                event.reason, error=event.error, retry=event.error is None, state_lost=bool(event.details)
-            )
-            yield from task.to_driver(failure, FrameKind.ERROR)
+    for event in run_epoch(sock, header.begin_for(task.place), collected.steps(floors), watch):
+        if isinstance(event, PartitionAck):
+            yield from task.to_driver(event)
         else:
             yield from task.route((event,))
 
 
 def _in_worker(task: _Task, collected: StageInput, floors: dict[int, int]) -> Iterator[Routed]:
     job = WorkerJob.of(task.launch)
-    header = task.header
+    header, attempt = task.header, task.header.attempt
     started = time.perf_counter()
-    victims = {"worker": os.getpid(), "driver": header.driver_pid}
-    runner, outbox = job.borrow_runner(task.stage, task.partition, header.attempt.incarnation)
+    runner, outbox = job.borrow_runner(task.place, attempt.incarnation)
     outbox.clear()
-    reached = header.watermarks.get((task.stage, task.partition), {})
-    runner.begin_epoch(header.attempt.epoch, header.attempt.id, header.now_ms, reached)
-    for step in collected.steps(floors):
-        if step.kind == "chunk":
-            fault.reached("chunk-received", header.attempt.epoch, victims)
-            runner.batch(step.node, *decode_records(step.value))
-        elif step.kind == "watermark":
-            runner.advance(step.node, step.value)
-        else:
-            runner.idle(step.node, step.value)
+    runner.begin_epoch(attempt.epoch, attempt.id, header.now_ms, header.watermarks.get(task.place, {}))
+    for _ in run_steps(runner, collected.steps(floors), attempt.epoch):
         if outbox:
             yield from task.route(outbox)
             outbox.clear()
     outcome = runner.finish_epoch(header.now_ms)
-    fault.reached("processed", header.attempt.epoch, victims)
+    fault.reached("processed", attempt.epoch)
     yield from task.route(outbox)
     outbox.clear()
     milliseconds = (time.perf_counter() - started) * 1000
-    yield from task.to_driver(StageAck(task.stage, task.partition, outcome, os.getpid(), processing_ms=milliseconds))
-    job.give_back(task.stage, task.partition, runner, outbox, final=header.final)
+    yield from task.to_driver(PartitionAck(task.place, outcome, milliseconds))
+    job.give_back(task.place, runner, outbox, final=header.final)

@@ -5,23 +5,16 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 from headwater.common.ids import MIN_WATERMARK
-from headwater.runtime.stage.chunk import FrameKind, Header, decode_header, payload_of
+from headwater.runtime.epoch.chunk import FrameKind, Header, decode_header, payload_of
+from headwater.runtime.epoch.steps import Step
 from headwater.runtime.stage.runner import consumer_of
 from headwater.time.merge import ChannelInput, merge
 
 SPOOL_BYTES = 64 << 20
 """An epoch's frames beyond this size go to a temporary file."""
-
-
-class Step(NamedTuple):
-    """One step of a stage runner. `node` is an edge if `kind` is "chunk", otherwise a head operator."""
-
-    kind: str  # "chunk" | "watermark" | "idle"
-    node: int
-    value: Any  # payload bytes | watermark | bool
 
 
 @dataclass

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +16,9 @@ import cloudpickle
 from headwater.common.errors import UserCodeError, short_repr, user_traceback
 from headwater.common.ids import MAX_WATERMARK, MIN_WATERMARK
 from headwater.graph.plan import InputSpec, JobPlan, OperatorSpec
-from headwater.metrics import Measured
 from headwater.operators.base import Operator, OperatorContext
 from headwater.operators.type_check import check_state_types
+from headwater.runtime.epoch.messages import EpochOutcome
 from headwater.runtime.stage.edges import EdgeWriter, Emit
 from headwater.state.backends import HEAP, backend_kind, make_keyed_backend
 from headwater.state.copying import all_captured
@@ -199,19 +199,6 @@ class RunnerIdentity:
     incarnation: int = 0
 
 
-@dataclass
-class EpochOutcome:
-    """What a partition tells the driver at the end of an epoch."""
-
-    watermarks: dict[str, int] = field(default_factory=dict)
-    committables: dict[str, list[bytes]] = field(default_factory=dict)
-    next_timer_ms: int | None = None
-    records_in: dict[str, int] = field(default_factory=dict)
-    state_entries: int = 0
-    metrics: Measured = field(default_factory=dict)
-    """Metrics of user functions in this epoch, {operator uid: {partition: delta}}; only of operators with metrics."""
-
-
 class StageRunner:
     """The operators of one stage in one partition.
 
@@ -231,6 +218,7 @@ class StageRunner:
         self._edges: list[tuple[int, EdgeWriter]] = []  # (producer, writer)
         self._sources = list(plan.sources) if stage == 0 else []
         self._rocksdb: Any = None
+        self.epoch = -1
         self._active: set[int] = set()  # nodes that the current source reaches; in later stages all nodes
         self._build()
 
@@ -396,6 +384,7 @@ class StageRunner:
         Stage 0 runs one split of one source at a time, and each split is a channel: ports that the source does not
         reach count as idle, and edges that it does not reach send nothing.
         """
+        self.epoch = epoch
         self._active = self._reached_from(source_id)
         for node, fan in self._fans.items():
             fan.watermark = watermarks.get(at_output(self._uid(node)), MIN_WATERMARK)

@@ -2,76 +2,33 @@
 
 from __future__ import annotations
 
-import os
 import pickle
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from headwater.common.connector import Split
 from headwater.common.errors import HeadwaterError, UserCodeError
 from headwater.common.ids import MAX_WATERMARK
-from headwater.metrics import add_measured
-from headwater.runtime.job.acks import SourceAck, SplitAck
-from headwater.runtime.slot.protocol import Attempt
-from headwater.runtime.stage.runner import EpochOutcome, StageRunner
+from headwater.runtime.epoch.messages import (
+    Attempt,
+    EpochHeader,
+    EpochOutcome,
+    SourceAck,
+    SourceTask,
+    SplitAck,
+    SplitAssignment,
+)
+from headwater.runtime.stage.runner import StageRunner
 from headwater.state.copying import all_captured
 from headwater.state.operator_backend import OperatorStateBackend
-
-if TYPE_CHECKING:
-    from headwater.runtime.epoch.engine import EpochHeader
-
-
-@dataclass(frozen=True)
-class SplitAssignment:
-    """One split, and how far a task may read it in this epoch."""
-
-    split: Split
-    position: bytes | None
-    budget: int
-    operator_state: bytes
-    watermarks: dict[str, int]
-
-
-@dataclass(frozen=True)
-class SourceTask:
-    """What one task of stage 0 does in one epoch.
-
-    A source with nothing to read still holds event time downstream (or, at its end, releases it): `marker` has the
-    watermarks of the whole source. With `final`, the job's input has ended, and the task emits MAX_WATERMARK.
-    """
-
-    index: int
-    source_id: int
-    subtask: int
-    splits: tuple[SplitAssignment, ...] = ()
-    marker: dict[str, int] | None = None
-    exhausted: bool = False
-    final: bool = False
-
-
-@dataclass
-class _Totals:
-    outcome: EpochOutcome = field(default_factory=EpochOutcome)
-
-    def add(self, outcome: EpochOutcome) -> None:
-        for uid, items in outcome.committables.items():
-            self.outcome.committables.setdefault(uid, []).extend(items)
-        for uid, count in outcome.records_in.items():
-            self.outcome.records_in[uid] = self.outcome.records_in.get(uid, 0) + count
-        add_measured(self.outcome.metrics, outcome.metrics)
-        if outcome.next_timer_ms is not None:
-            known = self.outcome.next_timer_ms
-            self.outcome.next_timer_ms = min(known or outcome.next_timer_ms, outcome.next_timer_ms)
 
 
 def run_source_task(
     runner: StageRunner, task: SourceTask, source: Any, source_name: str, attempt: Attempt, now_ms: int, batch: int
 ) -> Iterator[SplitAck | SourceAck | None]:
     """Read the task's splits. Yield None after each batch, so that the caller can send the output on."""
-    totals = _Totals()
+    total = EpochOutcome()
     for ordinal, assignment in enumerate(task.splits):
-        yield from _read_split(runner, task, assignment, source, source_name, attempt, ordinal, now_ms, batch, totals)
+        yield from _read_split(runner, task, assignment, source, source_name, attempt, ordinal, now_ms, batch, total)
     if task.marker is not None:
         runner.restore_split_operators({})
         runner.begin_epoch(
@@ -80,9 +37,9 @@ def run_source_task(
         )  # fmt: skip
         if task.final:
             runner.source_output(task.source_id).emit_watermark(MAX_WATERMARK)
-        totals.add(runner.finish_epoch(now_ms, ended=task.exhausted))
+        total.add(runner.finish_epoch(now_ms, ended=task.exhausted))
         yield None
-    yield SourceAck(task.index, totals.outcome, os.getpid())
+    yield SourceAck(task.index, total)
 
 
 def _read_split(
@@ -95,7 +52,7 @@ def _read_split(
     ordinal: int,
     now_ms: int,
     batch: int,
-    totals: _Totals,
+    total: EpochOutcome,
 ) -> Iterator[SplitAck | None]:
     split = assignment.split
     states = runner.restore_split_operators(load_operator_state(assignment.operator_state))
@@ -128,7 +85,7 @@ def _read_split(
     except Exception as error:
         raise UserCodeError.from_exception(error, source_name, f"split {split.split_id}", attempt.epoch) from error
     outcome = runner.finish_epoch(now_ms, ended=finished)
-    totals.add(outcome)
+    total.add(outcome)
     yield SplitAck(
         task.source_id, split.split_id, pickle.dumps(position, 5), count, finished, dump_operator_state(states),
         outcome.watermarks, counters,
@@ -153,7 +110,7 @@ def read_dataframe(
         yield None
     outcome = runner.finish_epoch(header.now_ms, ended=header.dataframe_bounded)
     yield SplitAck(source_id, f"df-{partition}", b"", count, False, dump_operator_state(states), outcome.watermarks)
-    yield SourceAck(partition, outcome, os.getpid())
+    yield SourceAck(partition, outcome)
 
 
 def load_operator_state(data: bytes) -> dict[str, OperatorStateBackend]:

@@ -15,7 +15,8 @@ from headwater.checkpoint.snapshot.file import SnapshotRef
 from headwater.common import Configuration
 from headwater.datastream import KeyedProcessFunction, RuntimeContext, StreamExecutionEnvironment
 from headwater.datastream.state import ValueStateDescriptor
-from headwater.runtime.epoch.engine import Engine, EpochHeader
+from headwater.runtime.epoch.engine import Engine
+from headwater.runtime.epoch.messages import EpochHeader
 from headwater.runtime.epoch.restart_policy import NoRestart
 from headwater.runtime.epoch.sizing import EpochSizer
 from headwater.runtime.job.coordinator import Coordinator
@@ -100,12 +101,12 @@ class Run:
                     job._start.release()
 
     def before(self, header: EpochHeader, coordinator: Coordinator) -> None:
-        self._reached("before", header.attempt.epoch, None)
+        self._reached("before", header.attempt.epoch)
         target = self.savepoints.pop(header.attempt.epoch, None)
         if target is not None:
             coordinator.ask(SavepointRequest(target))
 
-    def _reached(self, step: str, epoch: int, _: Any) -> None:
+    def _reached(self, step: str, epoch: int) -> None:
         if (step, epoch) == self.kills:
             raise Killed
 
@@ -218,9 +219,9 @@ class _FullSnapshot:
 
 
 @contextlib.contextmanager
-def _in_this_process(reached: Callable[[str, int, Any], None]) -> Iterator[None]:
+def _in_this_process(reached: Callable[[str, int], None]) -> Iterator[None]:
     with (
-        mock.patch("headwater.runtime.fault.reached", reached),
+        mock.patch("headwater.runtime.epoch.fault.hook", reached),
         mock.patch("headwater.runtime.slot.slot.full_snapshot_is_due", _full_snapshot_is_due),
         mock.patch("headwater.runtime.slot.slot.FullSnapshotChild", _FullSnapshot),
         mock.patch("headwater.checkpoint.finished_splits.RECENT_LIMIT", 2),

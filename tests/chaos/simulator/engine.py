@@ -13,24 +13,25 @@ from typing import TYPE_CHECKING, Any
 
 from headwater.checkpoint.paths import CheckpointLayout
 from headwater.common.errors import HeadwaterError
+from headwater.common.ids import Place
 from headwater.graph.plan import JobPlan
-from headwater.runtime.epoch.engine import EpochAttemptError, EpochHeader
-from headwater.runtime.job.acks import StageAck
+from headwater.runtime.epoch import fault
+from headwater.runtime.epoch.chunk import decode_header
+from headwater.runtime.epoch.failure import ConnectionLostError, failure_of
+from headwater.runtime.epoch.messages import BeginEpoch, EpochHeader, PartitionAck, SlotAddress, SourceTask
+from headwater.runtime.epoch.steps import Step
 from headwater.runtime.slot.fence import AttemptFence
-from headwater.runtime.slot.protocol import BeginEpoch, ConnectionLostError, SlotAck, SlotAddress
-from headwater.runtime.slot.slot import Slot, StateLostError
-from headwater.runtime.stage.chunk import decode_header, decode_records
+from headwater.runtime.slot.slot import Slot
 from headwater.runtime.stage.edges import Emit
-from headwater.runtime.stage.input import StageInput, Step
+from headwater.runtime.stage.input import StageInput
 from headwater.runtime.stage.runner import RunnerIdentity, StageRunner
-from headwater.runtime.stage.source_task import SourceTask, read_dataframe, run_source_task
+from headwater.runtime.stage.source_task import read_dataframe, run_source_task
 from tests.chaos.simulator import faults
 from tests.chaos.simulator.scheduler import SimulatedBackground
 
 if TYPE_CHECKING:
     from tests.chaos.simulator.driver import Driver
 
-Place = tuple[int, int]
 Routed = tuple[int, bytes]
 Frames = dict[Place, list[bytes]]
 """{(stage, partition): the frames on their way there}"""
@@ -45,7 +46,7 @@ class Call:
         self.emit = emit
         self.cut = False
         """The connection is gone. The slot notices when it next receives."""
-        self.ack: SlotAck | None = None
+        self.ack: PartitionAck | None = None
         self.error: Exception | None = None
 
     def lose(self) -> None:
@@ -67,6 +68,8 @@ class SlotHost:
         self.dead = False
         self.busy = False
         self.calls: list[Call] = []
+        self.call: Call | None = None
+        """The one that is served, or was served last."""
         address = SlotAddress(*place, "here", 0, "", os.getpid(), name)
         background = SimulatedBackground(world.scheduler, self.group, world.patience)
         seconds = world.checkpoint_timeout_ms / 1000
@@ -103,35 +106,22 @@ class SlotHost:
             self.busy = False
 
     def _apply(self, call: Call) -> None:
-        begin, slot, reached = call.begin, self.slot, self._reached
-        restored = slot.begin(begin, call.emit)
-        for step in call.steps:
-            reached("chunk-received", call)
-            if call.cut:
-                raise ConnectionLostError("the relay is gone")
-            if step.kind == "chunk":
-                values, timestamps = decode_records(step.value)
-                half = len(values) // 2
-                slot.runner.batch(step.node, values[:half], timestamps[:half] if timestamps else None)
-                reached("mid-chunk", call)
-                slot.runner.batch(step.node, values[half:], timestamps[half:] if timestamps else None)
-            elif step.kind == "watermark":
-                slot.runner.advance(step.node, step.value)
-            else:
-                slot.runner.idle(step.node, step.value)
-        if call.cut:
-            raise ConnectionLostError("the relay is gone")
-        ack = slot.finish(begin, restored, lambda: reached("processed", call))
-        if begin.cut:
-            self.engine.driver.world.oracles.cut(begin.attempt.id, self.place, slot)
-        reached("snapshot-written", call)
+        self.call = call
+        ack = self.slot.run(call.begin, call.emit, self._received(call))
         if not call.cut:
             # As it arrives at the driver: nothing is shared with the slot.
             call.ack = pickle.loads(pickle.dumps(ack))
-            reached("acked", call)
+            fault.reached("acked", call.begin.attempt.epoch)
 
-    def _reached(self, step: str, call: Call) -> None:
-        self.engine.driver.world.reached(step, self.engine.driver, self, call)
+    @staticmethod
+    def _received(call: Call) -> Iterator[Step]:
+        """What the slot receives, until its relay is gone."""
+        for step in call.steps:
+            if call.cut:
+                raise ConnectionLostError("the relay is gone")
+            yield step
+        if call.cut:
+            raise ConnectionLostError("the relay is gone")
 
     def die(self) -> None:
         """As kill -9 would: its memory and what it was uploading are gone."""
@@ -180,12 +170,8 @@ class SimulatedEngine:
             for stage in self.plan.stages[1:]:
                 messages += self._run_stage(header, stage.index, stage.parallelism, frames)
             world.reached(faults.EPOCH_ACKED, self.driver)
-        except StateLostError as error:
-            raise EpochAttemptError(str(error), state_lost=True) from None
-        except ConnectionLostError as error:
-            raise EpochAttemptError(str(error)) from None
         except HeadwaterError as error:
-            raise EpochAttemptError(str(error), error=error) from None
+            raise failure_of(error, "the engine") from None
         return messages
 
     def cancel(self) -> None:
@@ -228,7 +214,7 @@ class SimulatedEngine:
 
     def _run_stage(self, header: EpochHeader, stage: int, parallelism: int, frames: Frames) -> list[Any]:
         """All partitions side by side. The first that fails ends the attempt: the other relays go, too."""
-        calls = [self._call(header, (stage, partition), frames) for partition in range(parallelism)]
+        calls = [self._call(header, Place(stage, partition), frames) for partition in range(parallelism)]
         scheduler = self.driver.world.scheduler
         scheduler.wait_until(
             lambda: (
@@ -244,7 +230,7 @@ class SimulatedEngine:
         if lost:
             self._cut(calls)
             raise ConnectionLostError(f"stage {stage}: partitions {lost} do not answer")
-        return [StageAck.of_slot(call.ack, os.getpid()) for _, call in calls if call.ack is not None]
+        return [call.ack for _, call in calls if call.ack is not None]
 
     @staticmethod
     def _cut(calls: list[tuple[SlotHost, Call]]) -> None:
@@ -255,7 +241,7 @@ class SimulatedEngine:
         collected = StageInput(place[0])
         for frame in frames.pop(place, []):
             collected.add(frame)
-        begin = header.begin_for(*place)
+        begin = header.begin_for(place)
         steps = list(collected.steps(header.floors(self.plan.stages[place[0]], place[1])))
         host = self.hosts.get(place)
         if host is None:

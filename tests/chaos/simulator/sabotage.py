@@ -12,12 +12,12 @@ from unittest import mock
 
 from headwater.checkpoint.manifest import Manifest
 from headwater.checkpoint.start.claims import DriverClaim
+from headwater.runtime.epoch.messages import Attempt, BeginEpoch
 from headwater.runtime.job.checkpoints import Checkpoints
 from headwater.runtime.job.committers import SinkCommitters
 from headwater.runtime.job.coordinator import Coordinator
 from headwater.runtime.job.processing_clock import ProcessingClock
 from headwater.runtime.slot.fence import AttemptFence
-from headwater.runtime.slot.protocol import Attempt, BeginEpoch
 from headwater.runtime.slot.slot import Slot
 from headwater.state.heap.backend import HeapKeyedStateBackend
 
@@ -28,9 +28,9 @@ def commit_before_manifest() -> Patch:
     """Output is visible before its manifest is durable."""
     complete = Checkpoints._complete
 
-    def hasty(self: Checkpoints, manifest: Any, victims: Any, protected: Any) -> None:
+    def hasty(self: Checkpoints, manifest: Any, protected: Any) -> None:
         self._committers.commit(manifest.committables)
-        complete(self, manifest, victims, protected)
+        complete(self, manifest, protected)
 
     return mock.patch.object(Checkpoints, "_complete", hasty)
 

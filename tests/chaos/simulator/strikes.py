@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
 from headwater.common.errors import StorageError
-from headwater.runtime.slot.protocol import ConnectionLostError
+from headwater.runtime.epoch.failure import ConnectionLostError
 from tests.chaos.simulator.faults import Fault
 from tests.chaos.simulator.jobs import MAX_PARALLELISM
 from tests.chaos.simulator.scheduler import Killed

@@ -19,9 +19,10 @@ from headwater.checkpoint.restore import damaged as restore_repair
 from headwater.checkpoint.snapshot.file import SnapshotRef
 from headwater.checkpoint.storage.base import StorageSpec, is_remote, open_storage
 from headwater.graph.plan import JobPlan
-from headwater.runtime import fault as engine_faults
+from headwater.runtime.epoch import fault as engine_faults
 from headwater.runtime.job.requests import SavepointRequest
 from headwater.runtime.slot import slot as slot_module
+from headwater.runtime.stage.runner import StageRunner
 from tests.chaos.simulator import strikes
 from tests.chaos.simulator.driver import Driver
 from tests.chaos.simulator.engine import Call, SlotHost
@@ -32,6 +33,7 @@ from tests.chaos.simulator.oracles import Oracles
 from tests.chaos.simulator.scheduler import Scheduler, StuckError
 from tests.chaos.simulator.sink import new_outside
 from tests.chaos.simulator.store import SimulatedStorage
+from tests.halved_batches import halved
 
 _T = TypeVar("_T")
 
@@ -205,11 +207,14 @@ class World:
         driver = self.drivers[int(process.removeprefix("driver-")) - 1]
         return driver, None if part == "driver" else driver.all_hosts[part]
 
-    def _reached_in_engine(self, step: str, epoch: int, victims: Any) -> None:
-        driver = self._owner()[0]
+    def _reached_in_engine(self, step: str, epoch: int) -> None:
+        driver, host = self._owner()
+        call = host.call if host is not None else None
         if step == "manifest-written":
             self.oracles.manifest_written(driver, epoch)
-        self.reached(step, driver)
+        if step == "snapshot-written" and host is not None and call is not None and call.begin.cut:
+            self.oracles.cut(call.begin.attempt.id, host.place, host.slot)
+        self.reached(step, driver, host, call)
 
     @contextlib.contextmanager
     def looking(self) -> Iterator[None]:
@@ -239,7 +244,8 @@ class World:
         level = logger.level
         with (
             mock.patch.object(paths, "open_storage", self._open_storage),
-            mock.patch.object(engine_faults, "reached", self._reached_in_engine),
+            mock.patch.object(engine_faults, "hook", self._reached_in_engine),
+            mock.patch.object(StageRunner, "batch", halved(StageRunner.batch)),
             # No file may ever have to be repaired here: whoever finds one damaged must say so.
             mock.patch.object(restore_repair, "retained_manifests", lambda layout: []),
             mock.patch.object(slot_module, "gc", no_collector),

@@ -9,17 +9,18 @@ from typing import Any
 from headwater.checkpoint.paths import CheckpointLayout
 from headwater.common import Configuration
 from headwater.common.errors import HeadwaterError
+from headwater.common.ids import Place
 from headwater.datastream import DataStream, StreamExecutionEnvironment
 from headwater.graph.plan import JobPlan
 from headwater.runtime.background import THREADS, Background
-from headwater.runtime.epoch.engine import EpochAttemptError, EpochHeader
-from headwater.runtime.job.acks import StageAck
-from headwater.runtime.slot.protocol import SlotAddress
-from headwater.runtime.slot.slot import Slot, StateLostError
-from headwater.runtime.stage.chunk import decode_header, decode_records
+from headwater.runtime.epoch.chunk import decode_header
+from headwater.runtime.epoch.failure import failure_of
+from headwater.runtime.epoch.messages import EpochHeader, PartitionAck, SlotAddress, SourceTask
+from headwater.runtime.epoch.steps import run_steps
+from headwater.runtime.slot.slot import Slot
 from headwater.runtime.stage.input import StageInput
 from headwater.runtime.stage.runner import RunnerIdentity, StageRunner
-from headwater.runtime.stage.source_task import SourceTask, read_dataframe, run_source_task
+from headwater.runtime.stage.source_task import read_dataframe, run_source_task
 from headwater.testing import CollectingSink
 
 Build = Callable[[StreamExecutionEnvironment], DataStream]
@@ -79,12 +80,8 @@ class InProcessEngine:
             for stage in self.plan.stages[1:]:
                 for partition in range(stage.parallelism):
                     messages.append(self._run_stage(header, stage.index, partition, frames))
-        except StateLostError as error:
-            raise EpochAttemptError(str(error), state_lost=True) from None
         except HeadwaterError as error:
-            if isinstance(error, EpochAttemptError):
-                raise
-            raise EpochAttemptError(str(error), error=error) from None
+            raise failure_of(error, "the engine") from None
         self.after_stages(header)
         return messages
 
@@ -109,8 +106,8 @@ class InProcessEngine:
         runner.open()
         return runner
 
-    def _run_stage(self, header: EpochHeader, stage: int, partition: int, frames: Frames) -> StageAck:
-        place = (stage, partition)
+    def _run_stage(self, header: EpochHeader, stage: int, partition: int, frames: Frames) -> PartitionAck:
+        place = Place(stage, partition)
         collected = StageInput(stage)
         for frame in frames.pop(place, []):
             collected.add(frame)
@@ -121,37 +118,24 @@ class InProcessEngine:
         runner = StageRunner(self.plan, stage, RunnerIdentity("job", partition), _into(frames))
         runner.open()
         runner.begin_epoch(header.attempt.epoch, header.attempt.id, header.now_ms, watermarks)
-        feed(runner, collected, floors)
-        return StageAck(stage, partition, runner.finish_epoch(header.now_ms), os.getpid())
+        for _ in run_steps(runner, collected.steps(floors), header.attempt.epoch):
+            pass
+        return PartitionAck(place, runner.finish_epoch(header.now_ms))
 
     def _in_slot(
-        self, header: EpochHeader, place: tuple[int, int], collected: StageInput, floors: dict[int, int], frames: Frames
-    ) -> StageAck:
+        self, header: EpochHeader, place: Place, collected: StageInput, floors: dict[int, int], frames: Frames
+    ) -> PartitionAck:
         slot = self.slots.get(place)
         if slot is None:
             address = SlotAddress(*place, "here", 0, "", os.getpid(), "one")
             slot = self.slots[place] = Slot(
                 self.plan, "job", address, self._layout, self._background, checkpoint_seconds=self.checkpoint_seconds
             )
-        begin = header.begin_for(*place)
         try:
-            restored = slot.begin(begin, _into(frames))
-            feed(slot.runner, collected, floors)
-            return StageAck.of_slot(slot.finish(begin, restored, lambda: None), os.getpid())
+            return slot.run(header.begin_for(place), _into(frames), collected.steps(floors))
         except Exception:
             slot.abort()
             raise
-
-
-def feed(runner: StageRunner, collected: StageInput, floors: Mapping[int, int]) -> None:
-    """Do what a relay or a slot does with its input."""
-    for step in collected.steps(floors):
-        if step.kind == "chunk":
-            runner.batch(step.node, *decode_records(step.value))
-        elif step.kind == "watermark":
-            runner.advance(step.node, step.value)
-        else:
-            runner.idle(step.node, step.value)
 
 
 def _into(frames: Frames) -> Callable[[int, bytes], None]:

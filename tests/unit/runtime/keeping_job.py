@@ -10,7 +10,7 @@ from headwater.checkpoint.manifest import Manifest, PartitionRecord
 from headwater.checkpoint.snapshot.file import SnapshotRef
 from headwater.checkpoint.store import ManifestStore
 from headwater.graph.plan import JobPlan
-from headwater.runtime.slot.protocol import SlotAck
+from headwater.runtime.epoch.messages import PartitionAck
 from headwater.runtime.slot.slot import Slot
 from tests.unit.runtime.test_native_snapshots import LOOK, finish_upload
 from tests.unit.runtime.test_slot import Driver
@@ -58,7 +58,7 @@ class KeepingJob(Driver):
             finish_upload(slot)
             self.oracle[self.epoch_number] = dict(self._contents)
 
-    def accept(self, ack: SlotAck, *, cut: bool = True) -> None:
+    def accept(self, ack: PartitionAck, *, cut: bool = True) -> None:
         full, ack.full = ack.full, None
         super().accept(ack, cut=cut)
         self._full = full or self._full

@@ -30,7 +30,7 @@ from headwater.datastream.state import (
     ValueStateDescriptor,
 )
 from headwater.graph.plan import JobPlan
-from headwater.runtime.stage.chunk import FrameKind, decode_header, decode_records, payload_of
+from headwater.runtime.epoch.chunk import FrameKind, decode_header, decode_records, payload_of
 from headwater.runtime.stage.runner import RunnerIdentity, StageRunner, edge_id
 
 SIDE = OutputTag("side")

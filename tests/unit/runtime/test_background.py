@@ -7,8 +7,8 @@ import threading
 import pytest
 
 from headwater.runtime.background import THREADS
+from headwater.runtime.epoch.messages import Attempt
 from headwater.runtime.slot.fence import AttemptFence
-from headwater.runtime.slot.protocol import Attempt
 
 
 def test_work_goes_on_beside_who_asked_for_it() -> None:

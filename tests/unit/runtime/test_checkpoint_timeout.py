@@ -8,10 +8,9 @@ from pathlib import Path
 import pytest
 
 from headwater.checkpoint.manifest import Manifest
-from headwater.runtime.epoch.engine import EpochHeader
+from headwater.runtime.epoch.messages import EpochHeader, SnapshotPart
 from headwater.runtime.job.checkpoint_failures import not_in_time
 from headwater.runtime.job.checkpoints import Cut
-from headwater.runtime.slot.protocol import SnapshotPart
 from tests.unit.runtime.test_checkpoints import SpanningJob, hold_snapshots_back
 from tests.unit.runtime.test_coordinator import expected
 
@@ -51,7 +50,7 @@ def manifest_of(epoch: int) -> Manifest:
 
 def test_it_names_the_slowest_and_the_slowest_of_those_that_were_done() -> None:
     names = {1: ("Count", "Top")}
-    cut = Cut("token", manifest_of(7), {(1, 2)}, {}, 0, 0.0)
+    cut = Cut("token", manifest_of(7), {(1, 2)}, 0, 0.0)
     cut.parts = {(1, 0): SnapshotPart("token", async_ms=40.0), (1, 1): SnapshotPart("token", async_ms=1_500.0)}
     text = not_in_time(cut, waited_ms=61_000.0, timeout_ms=60_000, operators=names)
     assert text.startswith(

@@ -14,7 +14,7 @@ from headwater.checkpoint.snapshot.file import SnapshotRef
 from headwater.checkpoint.store import ManifestStore
 from headwater.common.errors import CheckpointError, JobFailedError
 from headwater.runtime.epoch.checkpoint_schedule import CheckpointSchedule, CheckpointSettings
-from headwater.runtime.epoch.engine import EpochHeader
+from headwater.runtime.epoch.messages import EpochHeader, SnapshotPart
 from headwater.runtime.epoch.restart_policy import FixedDelay
 from headwater.runtime.epoch.sizing import EpochSizer
 from headwater.runtime.job import checkpoints as checkpoints_module
@@ -23,7 +23,6 @@ from headwater.runtime.job.coordinator import Coordinator, RescaleAsked
 from headwater.runtime.job.requests import RescaleRequest
 from headwater.runtime.slot import slot as slot_module
 from headwater.runtime.slot import upload as upload_module
-from headwater.runtime.slot.protocol import SnapshotPart
 from tests.unit.runtime.in_process_engine import InProcessEngine, plan_of
 from tests.unit.runtime.test_coordinator import EPOCH_RECORDS, Job, expected, summing
 
@@ -275,7 +274,7 @@ def test_a_full_snapshot_of_a_checkpoint_that_failed_is_not_used() -> None:
     def end_of_epoch(epoch: int, error: str | None = None) -> None:
         partitions = [PartitionRecord(*place)]
         draft = Manifest("j", "job", epoch, 1, 0, 0, "p", 1, partitions=partitions)
-        checkpoints.cut(checkpoints_module.Cut(f"t{epoch}", draft, {place}, {}, 0, 0.0))
+        checkpoints.cut(checkpoints_module.Cut(f"t{epoch}", draft, {place}, 0, 0.0))
         checkpoints.add_part(place, SnapshotPart(f"t{epoch}", ref(epoch, "delta"), error), 0.0)
 
     end_of_epoch(1)
@@ -363,7 +362,7 @@ def test_a_full_snapshot_from_before_a_chain_that_began_anew_is_not_used() -> No
 
     def checkpoint(epoch: int, kind: SnapshotKind) -> None:
         draft = Manifest("j", "job", epoch, 1, 0, 0, "p", 1, partitions=[PartitionRecord(*place)])
-        checkpoints.cut(checkpoints_module.Cut(f"t{epoch}", draft, {place}, {}, 0, 0.0))
+        checkpoints.cut(checkpoints_module.Cut(f"t{epoch}", draft, {place}, 0, 0.0))
         ref = SnapshotRef(f"{kind}-{epoch}", 1, 0, epoch, kind, (0, 1))
         checkpoints.add_part(place, SnapshotPart(f"t{epoch}", ref, whole=kind == "full"), 0.0)
         checkpoints.advance(wait=True)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headwater.runtime.stage.chunk import (
+from headwater.runtime.epoch.chunk import (
     FrameKind,
     Header,
     decode_header,

@@ -12,7 +12,7 @@ import pytest
 from headwater.common import WatermarkStrategy
 from headwater.datastream import DataStream, KeyedProcessFunction, StreamExecutionEnvironment
 from headwater.datastream.connectors.data_generator import DataGeneratorSource
-from headwater.runtime.epoch.engine import EpochHeader
+from headwater.runtime.epoch.messages import EpochHeader
 from headwater.runtime.epoch.restart_policy import NoRestart
 from headwater.runtime.epoch.sizing import EpochSizer
 from headwater.runtime.job.coordinator import Coordinator

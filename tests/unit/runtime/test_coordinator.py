@@ -14,10 +14,10 @@ from headwater.common.errors import JobFailedError, UserCodeError
 from headwater.datastream import DataStream, KeyedProcessFunction, RuntimeContext, StreamExecutionEnvironment
 from headwater.datastream.state import ValueStateDescriptor
 from headwater.graph.plan import JobPlan
-from headwater.runtime.epoch.engine import EpochAttemptError, EpochHeader
+from headwater.runtime.epoch.failure import AttemptFailedError, FailureReason
+from headwater.runtime.epoch.messages import EpochHeader, PartitionAck
 from headwater.runtime.epoch.restart_policy import FixedDelay, NoRestart, RestartPolicy
 from headwater.runtime.epoch.sizing import EpochSizer
-from headwater.runtime.job.acks import StageAck
 from headwater.runtime.job.coordinator import Coordinator, JobCancelledError
 from headwater.runtime.job.loop import run_epochs
 from headwater.testing import CollectingSink
@@ -117,7 +117,8 @@ class Fault:
         now = (header.attempt.epoch, header.attempt.number)
         if now in self.when:
             self.fired.append(now)
-            raise EpochAttemptError(f"a worker died in {now}", state_lost=self.state_lost)
+            reason = FailureReason.STATE_LOST if self.state_lost else FailureReason.PROCESS_LOST
+            raise AttemptFailedError(f"a worker died in {now}", reason)
 
 
 def test_a_job_from_its_first_epoch_to_its_last(job: Job) -> None:
@@ -166,7 +167,7 @@ def test_a_lost_slot_is_restored_from_its_snapshots(job: Job) -> None:
     def kill(header: EpochHeader) -> None:
         if header.attempt.epoch == 5 and header.attempt.number == 0:
             job.engine.kill_slot(1, 1)
-            raise EpochAttemptError("the slot is gone")
+            raise AttemptFailedError("the slot is gone", FailureReason.PROCESS_LOST)
 
     job.engine.after_stages = kill
     job.run()
@@ -251,13 +252,13 @@ def test_a_driver_that_dies_around_the_commit_commits_once(
     class Dies(BaseException):
         pass
 
-    def reached(at: str, epoch: int, victims: Any) -> None:
+    def reached(at: str, epoch: int) -> None:
         if (at, epoch) == (step, 4):
             raise Dies
 
     job.start()
     with monkeypatch.context() as patch:
-        patch.setattr("headwater.runtime.fault.reached", reached)
+        patch.setattr("headwater.runtime.epoch.fault.hook", reached)
         with pytest.raises(Dies):
             job.run()
     assert len(job.sink.results()) == (40 if step == "manifest-written" else 50)
@@ -274,7 +275,7 @@ def test_an_epoch_that_a_partition_did_not_acknowledge_is_not_committed(job: Job
     def forgetful(*args: Any) -> list[Any]:
         messages = run(*args)
         if job.coordinator.epoch == 2:
-            return [m for m in messages if not (isinstance(m, StageAck) and m.partition == 1)]
+            return [m for m in messages if not (isinstance(m, PartitionAck) and m.place.partition == 1)]
         return messages
 
     job.engine.run = forgetful  # type: ignore[method-assign]
@@ -290,7 +291,7 @@ def test_cancel_gives_the_epoch_up_and_keeps_the_checkpoint(job: Job) -> None:
     def cancel(header: EpochHeader) -> None:
         if header.attempt.epoch == 3:
             job.coordinator.cancel()
-            raise EpochAttemptError("cancelled by Spark")
+            raise AttemptFailedError("cancelled by Spark", FailureReason.PROCESS_LOST)
 
     job.engine.before = cancel
     with pytest.raises(JobCancelledError):

@@ -16,13 +16,15 @@ import psutil
 import pytest
 
 from headwater.common.errors import SerializationError
+from headwater.common.ids import Place
 from headwater.common.machine.processes import alive, is_named
+from headwater.runtime.epoch.failure import ConnectionLostError
+from headwater.runtime.epoch.messages import SlotAddress
 from headwater.runtime.main_module import capture_main
 from headwater.runtime.slot import fork_client, fork_server
 from headwater.runtime.slot import starter as launcher
 from headwater.runtime.slot.directories import socket_directory
 from headwater.runtime.slot.process import PROCESS_NAME
-from headwater.runtime.slot.protocol import ConnectionLostError, SlotAddress
 from headwater.runtime.slot.relay import answers, shut_down
 from headwater.runtime.slot.starter import SlotLaunch, launch_slot, local_host
 from tests.unit.runtime.in_process_engine import plan_of
@@ -57,7 +59,7 @@ def launch(executor: subprocess.Popen[bytes]) -> SlotLaunch:
 
 
 def start(launch: SlotLaunch, partition: int = 0) -> SlotAddress:
-    return launch_slot(launch, 1, partition, local_host())
+    return launch_slot(launch, Place(1, partition), local_host())
 
 
 def server_of(slot: SlotAddress) -> int:

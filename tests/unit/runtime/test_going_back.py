@@ -19,7 +19,7 @@ from headwater.common.connector import Committer
 from headwater.common.errors import CheckpointError, FencedError
 from headwater.datastream import DataStream, StreamExecutionEnvironment
 from headwater.runtime.background import THREADS, Background
-from headwater.runtime.epoch.engine import EpochHeader
+from headwater.runtime.epoch.messages import EpochHeader
 from headwater.runtime.epoch.restart_policy import FixedDelay
 from headwater.runtime.epoch.sizing import EpochSizer
 from headwater.runtime.job.committers import SinkCommitters

@@ -16,7 +16,8 @@ from headwater.datastream import (
     RuntimeContext,
     StreamExecutionEnvironment,
 )
-from headwater.runtime.epoch.engine import EpochAttemptError, EpochHeader
+from headwater.runtime.epoch.failure import AttemptFailedError, FailureReason
+from headwater.runtime.epoch.messages import EpochHeader
 from headwater.runtime.epoch.restart_policy import FixedDelay
 from headwater.runtime.epoch.sizing import EpochSizer
 from headwater.runtime.job.coordinator import Coordinator
@@ -101,7 +102,7 @@ def test_a_replayed_epoch_counts_once(tmp_path: Path, moment: str) -> None:
     def fail_twice(engine: InProcessEngine, header: EpochHeader) -> None:
         if header.attempt.epoch == 3 and header.attempt.number < 2:
             fired.append(header.attempt.number)
-            raise EpochAttemptError("a worker died")
+            raise AttemptFailedError("a worker died", FailureReason.PROCESS_LOST)
 
     coordinator = run(tmp_path, fail_twice, moment)
     assert fired == [0, 1]

@@ -21,8 +21,8 @@ from headwater.datastream import (
 )
 from headwater.datastream.state import MapStateDescriptor, ValueStateDescriptor
 from headwater.datastream.window import EventTimeSessionWindows, SlidingEventTimeWindows, TumblingEventTimeWindows
+from headwater.runtime.epoch.messages import Attempt
 from headwater.runtime.job.source_progress import SplitSourceProgress
-from headwater.runtime.slot.protocol import Attempt
 from headwater.runtime.stage.runner import RunnerIdentity, StageRunner
 from headwater.runtime.stage.source_task import run_source_task
 from tests.unit.runtime.in_process_engine import plan_of

@@ -29,10 +29,9 @@ from headwater.datastream import DataStream, KeyedProcessFunction, RuntimeContex
 from headwater.datastream.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
 from headwater.graph.plan import JobPlan
 from headwater.runtime.background import THREADS
-from headwater.runtime.epoch.engine import EpochHeader
+from headwater.runtime.epoch.messages import BeginEpoch, EpochHeader, PartitionAck
 from headwater.runtime.slot.full_snapshot import FullSnapshotChild
 from headwater.runtime.slot.native_snapshots import NativeUpload
-from headwater.runtime.slot.protocol import BeginEpoch, SlotAck
 from headwater.runtime.slot.slot import Slot
 from headwater.runtime.stage.edges import Emit
 from headwater.state.keyed_backend import KeyedStateBackend
@@ -280,7 +279,7 @@ def test_files_that_are_being_sent_are_said_to_be(driver: RocksDriver, monkeypat
     assert writing <= driver.files().keys()
 
 
-def commit(driver: Driver, slot: Slot, *records: Any) -> SlotAck:
+def commit(driver: Driver, slot: Slot, *records: Any) -> PartitionAck:
     ack, _ = driver.attempt(slot, *records)
     driver.commit(ack)
     return ack
@@ -382,7 +381,7 @@ def with_full_snapshot_in_flight(driver: Driver, record: Any) -> Slot:
         begin, restored, _ = driver.begin(slot, cut=False)
         assert slot._full is not None
         patched.setattr(slot._full, "done", lambda: False)
-        ack = slot.finish(begin, restored, lambda: None)
+        ack = slot.finish(begin, restored)
     driver.last_token = begin.attempt.id
     driver.accept(ack, cut=False)
     finish_upload(slot)
@@ -440,8 +439,8 @@ class StartingFrom(Slot):
     def begin(self, begin: BeginEpoch, emit: Emit) -> bool:
         return super().begin(replace(begin, restore=self.restore), emit)
 
-    def finish(self, begin: BeginEpoch, restored: bool, processed: Callable[[], None]) -> SlotAck:
-        return super().finish(replace(begin, restore=self.restore), restored, processed)
+    def finish(self, begin: BeginEpoch, restored: bool) -> PartitionAck:
+        return super().finish(replace(begin, restore=self.restore), restored)
 
 
 def starting_from(old: RocksDriver, new: RocksDriver, key_groups: range | None = None) -> StartingFrom:
@@ -537,7 +536,7 @@ class Pair(RuleBasedStateMachine):
         finish_upload(self.slots[1])
         assert outputs[0] == outputs[1]
 
-    def accept(self, driver: Driver, ack: SlotAck, *, cut: bool) -> None:
+    def accept(self, driver: Driver, ack: PartitionAck, *, cut: bool) -> None:
         driver.accept(ack, cut=cut)
 
     @rule(

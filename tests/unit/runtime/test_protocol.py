@@ -15,21 +15,12 @@ import pytest
 
 from headwater.common.errors import ConfigurationError
 from headwater.graph.plan import JobPlan
+from headwater.runtime.epoch.failure import AttemptFailedError, ConnectionLostError
+from headwater.runtime.epoch.messages import Attempt, BeginEpoch, SlotAddress
 from headwater.runtime.slot import process, protocol
 from headwater.runtime.slot.directories import socket_directory
 from headwater.runtime.slot.process import SlotConfig, SlotServer
-from headwater.runtime.slot.protocol import (
-    Attempt,
-    BeginEpoch,
-    ConnectionLostError,
-    Message,
-    Receiver,
-    SlotAddress,
-    SlotFailure,
-    authenticate_client,
-    authenticate_server,
-    send,
-)
+from headwater.runtime.slot.protocol import Message, Receiver, authenticate_client, authenticate_server, send
 from headwater.runtime.slot.relay import connect
 from headwater.runtime.slot.starter import local_host
 
@@ -234,8 +225,8 @@ def test_an_older_attempt_is_fenced_and_a_newer_one_cuts_the_current(server: Slo
     with connect(server.address, SECRET) as zombie:
         send(zombie, Message.BEGIN, pickle.dumps(begin(4)))
         kind, body = Receiver(zombie).receive()
-        failure: SlotFailure = pickle.loads(body)
-        assert kind is Message.FAILED and "fenced" in failure.reason and failure.error is None
+        failure: AttemptFailedError = pickle.loads(body)
+        assert kind is Message.FAILED and "fenced" in str(failure) and failure.error is None
 
     with connect(server.address, SECRET) as newer:
         send(newer, Message.BEGIN, pickle.dumps(begin(6)))

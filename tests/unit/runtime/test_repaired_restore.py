@@ -12,8 +12,7 @@ import pytest
 from headwater.checkpoint.restore.rescale import PartitionRestore, RestorePart
 from headwater.checkpoint.snapshot.file import SnapshotRef
 from headwater.common.errors import CheckpointError
-from headwater.runtime.epoch.engine import EpochHeader
-from headwater.runtime.slot.protocol import BeginEpoch
+from headwater.runtime.epoch.messages import BeginEpoch, EpochHeader
 from tests.unit.runtime.in_process_engine import plan_of
 from tests.unit.runtime.keeping_job import PARTITION, STAGE, KeepingJob
 from tests.unit.runtime.test_coordinator import Job, expected

@@ -14,13 +14,13 @@ from typing import Any
 
 import pytest
 
+from headwater.runtime.epoch.failure import ConnectionLostError
+from headwater.runtime.epoch.messages import SlotAddress
 from headwater.runtime.slot.process import SlotConfig, SlotServer
 from headwater.runtime.slot.protocol import (
-    ConnectionLostError,
     Message,
     Receiver,
     SealedSocket,
-    SlotAddress,
     authenticate_client,
     authenticate_server,
     send,

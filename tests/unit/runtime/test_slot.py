@@ -18,10 +18,11 @@ from headwater.common.errors import CheckpointError, UserCodeError
 from headwater.datastream import DataStream, KeyedProcessFunction, RuntimeContext, StreamExecutionEnvironment
 from headwater.datastream.state import ValueStateDescriptor
 from headwater.graph.plan import JobPlan
+from headwater.runtime.epoch.chunk import FrameKind, decode_header, decode_records, payload_of
+from headwater.runtime.epoch.failure import AttemptFailedError
+from headwater.runtime.epoch.messages import Attempt, Base, BeginEpoch, PartitionAck, SlotAddress
 from headwater.runtime.slot.full_snapshot import FullSnapshotChild
-from headwater.runtime.slot.protocol import Attempt, Base, BeginEpoch, SlotAck, SlotAddress
-from headwater.runtime.slot.slot import Slot, StateLostError
-from headwater.runtime.stage.chunk import FrameKind, decode_header, decode_records, payload_of
+from headwater.runtime.slot.slot import Slot
 from headwater.runtime.stage.runner import edge_id
 from tests.unit.runtime.in_process_engine import plan_of
 
@@ -80,8 +81,6 @@ class Driver:
             checkpointing=self.layout is not None,
             cut=cut,
             wait=True,
-            relay_pid=0,
-            driver_pid=0,
         )
         results: list[Any] = []
 
@@ -91,15 +90,15 @@ class Driver:
 
         return begin, slot.begin(begin, emit), results
 
-    def attempt(self, slot: Slot, *records: Any, cut: bool = True) -> tuple[SlotAck, list[Any]]:
+    def attempt(self, slot: Slot, *records: Any, cut: bool = True) -> tuple[PartitionAck, list[Any]]:
         """One attempt up to the acknowledgement; not accepted."""
         begin, restored, results = self.begin(slot, cut=cut)
         slot.runner.batch(self.edge, list(records), None)
-        ack = slot.finish(begin, restored, lambda: None)
+        ack = slot.finish(begin, restored)
         self.last_token = begin.attempt.id
         return ack, results
 
-    def accept(self, ack: SlotAck, *, cut: bool = True) -> None:
+    def accept(self, ack: PartitionAck, *, cut: bool = True) -> None:
         """All partitions acknowledged the epoch. A cut is in flight then."""
         self.epoch_number += 1
         self.token = self.last_token
@@ -117,7 +116,7 @@ class Driver:
             self.snapshots.append(self.part_in_flight)
         self.durable_snapshots = list(self.snapshots)
 
-    def commit(self, ack: SlotAck) -> None:
+    def commit(self, ack: PartitionAck) -> None:
         self.accept(ack)
         if self.layout is not None:
             self.complete()
@@ -315,7 +314,7 @@ def test_without_checkpoints_a_lost_state_is_said_to_be_lost(plan: JobPlan) -> N
     assert ack.part is None
     driver.commit(ack)
     assert driver.epoch(slot, ("a", 1)) == [("a", 2)]
-    with pytest.raises(StateLostError):
+    with pytest.raises(AttemptFailedError, match="lost its state"):
         driver.begin(driver.new_slot())
 
 
@@ -357,7 +356,7 @@ def test_a_new_slot_cannot_be_at_an_epoch_that_was_not_persisted(driver: Driver)
     driver.epoch(slot, ("a", 1))
     ack, _ = driver.attempt(slot, ("a", 1), cut=False)
     driver.accept(ack, cut=False)
-    with pytest.raises(StateLostError, match="the last checkpoint is of epoch 0"):
+    with pytest.raises(AttemptFailedError, match="the last checkpoint is of epoch 0"):
         driver.begin(driver.new_slot())
     driver.go_back()
     assert driver.epoch(driver.new_slot(), ("a", 2)) == [("a", 3)]

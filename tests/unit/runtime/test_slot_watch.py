@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from headwater.runtime.epoch.messages import SlotAddress
 from headwater.runtime.slot import relay as client
-from headwater.runtime.slot.protocol import SlotAddress
 from headwater.runtime.slot.relay import Watch
 from headwater.runtime.slot.starter import local_host
 

@@ -13,9 +13,8 @@ from headwater.common.connector import Source, Split, SplitReader
 from headwater.common.errors import ConfigurationError, UserCodeError
 from headwater.datastream.connectors.number_seq import RangeReader
 from headwater.graph.plan import SourceSpec
-from headwater.runtime.job.acks import SplitAck
+from headwater.runtime.epoch.messages import SourceTask, SplitAck
 from headwater.runtime.job.source_progress import BURST_MS, SplitSourceProgress
-from headwater.runtime.stage.source_task import SourceTask
 
 NOW_MS = 1_700_000_000_000
 

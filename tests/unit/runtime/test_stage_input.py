@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from headwater.common.ids import MAX_WATERMARK, MIN_WATERMARK
-from headwater.runtime.stage.chunk import FrameKind, Header, decode_records, encode_frame, encode_records
+from headwater.runtime.epoch.chunk import FrameKind, Header, decode_records, encode_frame, encode_records
 from headwater.runtime.stage.input import Spool, StageInput
 from headwater.runtime.stage.runner import consumer_of, edge_id
 

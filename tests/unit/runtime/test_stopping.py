@@ -11,7 +11,7 @@ import pytest
 
 from headwater.checkpoint.savepoint.savepoint import open_savepoint
 from headwater.common.errors import CheckpointError
-from headwater.runtime.epoch.engine import EpochHeader
+from headwater.runtime.epoch.messages import EpochHeader
 from headwater.runtime.job import savepoint_copies
 from headwater.runtime.job.coordinator import StoppedWithSavepoint
 from headwater.runtime.job.requests import SavepointRequest

@@ -20,15 +20,13 @@ from headwater.datastream.connectors.bulk_writers import EncodedWriter
 from headwater.datastream.connectors.data_generator import DataGeneratorSource
 from headwater.datastream.connectors.file_system import BucketAssigner, FileSink
 from headwater.graph.plan import JobPlan
-from headwater.runtime.epoch.engine import EpochHeader
-from headwater.runtime.job.acks import EpochFailure, SourceAck
+from headwater.runtime.epoch.chunk import payload_of
+from headwater.runtime.epoch.failure import AttemptFailedError, FailureReason
+from headwater.runtime.epoch.messages import Attempt, Base, EpochHeader, SourceAck, SourceTask
 from headwater.runtime.job.source_progress import SplitSourceProgress
 from headwater.runtime.main_module import capture_main
-from headwater.runtime.slot.protocol import Attempt, Base
 from headwater.runtime.slot.starter import SlotLaunch
 from headwater.runtime.spark.tasks import WorkerJob, operator_stage, source_stage
-from headwater.runtime.stage.chunk import payload_of
-from headwater.runtime.stage.source_task import SourceTask
 from tests.unit.runtime.in_process_engine import plan_of
 
 NUMBERS = DataGeneratorSource(str, 2)
@@ -57,7 +55,7 @@ def source_tasks(plan: JobPlan) -> Sequence[SourceTask]:
 def run(launch: SlotLaunch, number: int) -> list[Any]:
     """One attempt of the first epoch: what its tasks tell the driver."""
     attempt = Attempt(1, 0, number, "run")
-    header = EpochHeader(attempt, Base(-1, "start", -1, "start"), 1, False, False, os.getpid())
+    header = EpochHeader(attempt, Base(-1, "start", -1, "start"), 1, False, False)
     frames = [
         frame for task in source_tasks(pickle.loads(launch.plan)) for _, frame in source_stage(header, launch, task)
     ]
@@ -78,8 +76,8 @@ def test_a_full_disk_is_tried_again_and_its_file_goes(
     with monkeypatch.context() as patched:
         patched.setattr(EncodedWriter, "add_batch", full_disk)
         (failure,) = run(launch, 0)
-    assert isinstance(failure, EpochFailure) and failure.retry and failure.error is None
-    assert f"cannot be written to {tmp_path}: No space left on device; make room there" in failure.reason
+    assert isinstance(failure, AttemptFailedError) and failure.reason is FailureReason.LOCAL_DISK
+    assert f"cannot be written to {tmp_path}: No space left on device; make room there" in str(failure)
     assert len(seen) == 1 and os.listdir(tmp_path) == [], "each attempt would leave more on a full disk"
 
     *_, ack = run(launch, 1)

@@ -1,0 +1,68 @@
+"""Why an attempt at an epoch failed: one error, from the slot or task that noticed to the driver that decides."""
+
+from __future__ import annotations
+
+import pickle
+import traceback
+from enum import Enum
+from typing import Any
+
+from headwater.common.errors import HeadwaterError, LocalDiskError
+
+
+class ConnectionLostError(HeadwaterError):
+    """The other end is gone, or is not who it should be. The epoch is tried again."""
+
+
+class FailureReason(Enum):
+    """What failed. `decisions.py` says what follows."""
+
+    PROGRAM = "user code, user data or a bug raised an error: another attempt would raise it again"
+    STATE_LOST = "a slot lost state that no checkpoint has: the job goes back to its last checkpoint"
+    LOCAL_DISK = "a local disk is full: another attempt, after a while, may find room"
+    PROCESS_LOST = "a process or a connection is gone: another attempt may find it back"
+    CHECKPOINTS = "too many checkpoints in a row failed"
+
+
+class AttemptFailedError(HeadwaterError):
+    """The attempt cannot complete. With `FailureReason.PROGRAM`, `error` is what the user gets to see."""
+
+    def __init__(self, text: str, reason: FailureReason, error: HeadwaterError | None = None) -> None:
+        super().__init__(text)
+        self.reason = reason
+        self.error = error
+
+    @classmethod
+    def of_program(cls, error: HeadwaterError) -> AttemptFailedError:
+        return cls(str(error), FailureReason.PROGRAM, error)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (str(self), self.reason, self.error)
+
+
+def failure_of(error: Exception, where: str) -> AttemptFailedError:
+    """The failure that `error` is, noticed in `where`: a slot, or a partition of a stage."""
+    if isinstance(error, AttemptFailedError):
+        return error
+    if isinstance(error, ConnectionLostError | EOFError | ConnectionError):
+        return AttemptFailedError(f"{where}: {error}", FailureReason.PROCESS_LOST)
+    if isinstance(error, LocalDiskError):
+        return AttemptFailedError(str(error), FailureReason.LOCAL_DISK)
+    if isinstance(error, HeadwaterError):
+        return AttemptFailedError.of_program(_picklable(error))
+    trace = "".join(traceback.format_exception(error))
+    return AttemptFailedError.of_program(HeadwaterError(f"internal error in {where}:\n{trace}"))
+
+
+def _picklable(error: HeadwaterError) -> HeadwaterError:
+    try:
+        pickle.loads(pickle.dumps(error))
+    except Exception:
+        return HeadwaterError(str(error))
+    return error
+
+
+def worst(failures: list[AttemptFailedError]) -> AttemptFailedError:
+    """The failure that explains the others: a user's error, then lost state, then the connections these cost."""
+    order = list(FailureReason)
+    return min(failures, key=lambda failure: order.index(failure.reason))

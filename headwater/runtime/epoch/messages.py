@@ -1,0 +1,250 @@
+"""What the driver, its tasks and the slots tell each other about one epoch.
+
+The driver sends an `EpochHeader` and `SourceTask`s through the engine. A relay sends its slot `BeginEpoch`. Back come
+one `SplitAck` per split that was read, one `SourceAck` per task of stage 0 and one `PartitionAck` per partition of the
+later stages; or an `AttemptFailedError` (`failure.py`). All of them are pickled, none is persisted.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from headwater.checkpoint.restore.rescale import PartitionRestore
+from headwater.checkpoint.snapshot.file import SnapshotRef
+from headwater.common.connector import Split
+from headwater.common.ids import Place
+from headwater.graph.plan import StageSpec
+from headwater.metrics import Measured, add_measured
+from headwater.time.watermark_keys import at_input
+
+BATCH_RECORDS = 2048
+"""A source's records go through the chained operators in batches of this size; watermarks advance between them."""
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """One try to run one epoch. A slot serves only the newest attempt that it has seen; it fences older ones."""
+
+    incarnation: int
+    """Of the driver: one more each time the job starts on its directory, or goes back to a checkpoint."""
+    epoch: int
+    number: int
+    run: str = "run"
+    """Random, one per driver process: no other attempt ever uses a name made from `id`."""
+
+    @property
+    def id(self) -> str:
+        return f"{self.run}-{self.incarnation}-{self.epoch}-{self.number}"
+
+    def order(self) -> tuple[int, int, int]:
+        return (self.incarnation, self.epoch, self.number)
+
+
+@dataclass(frozen=True)
+class Base:
+    """The state that an epoch starts from, and how far it is persisted."""
+
+    epoch: int
+    """The last accepted epoch. -1: empty state."""
+    token: str
+    """Names the state itself: epochs are numbered again after the job went back to a checkpoint."""
+    durable_epoch: int
+    """The last epoch with a manifest, -1 if there is none: only this state can be loaded."""
+    durable_token: str
+    in_flight: str | None = None
+    """Token of the checkpoint under way. A cut that is neither this one nor the durable one has failed."""
+
+
+@dataclass(frozen=True)
+class SlotAddress:
+    """Where a slot is. One entry of the address book."""
+
+    stage: int
+    partition: int
+    host: str
+    port: int  # 0: Unix socket only
+    path: str
+    pid: int
+    incarnation: str
+
+    @property
+    def place(self) -> Place:
+        return Place(self.stage, self.partition)
+
+
+# --- from the driver
+
+
+@dataclass(frozen=True)
+class SplitAssignment:
+    """One split, and how far a task may read it in this epoch."""
+
+    split: Split
+    position: bytes | None
+    budget: int
+    operator_state: bytes
+    watermarks: dict[str, int]
+
+
+@dataclass(frozen=True)
+class SourceTask:
+    """What one task of stage 0 does in one epoch.
+
+    A source that has nothing to read still holds (or, at its end, releases) event time downstream: `marker` has the
+    watermarks that stand for the whole source. With `final` the job's input is over: event time ends here.
+    """
+
+    index: int
+    source_id: int
+    subtask: int
+    splits: tuple[SplitAssignment, ...] = ()
+    marker: dict[str, int] | None = None
+    exhausted: bool = False
+    final: bool = False
+
+
+@dataclass(frozen=True)
+class BeginEpoch:
+    """All that a slot needs to run one epoch attempt."""
+
+    attempt: Attempt
+    base: Base
+    now_ms: int
+    watermarks: dict[str, int]
+    snapshots: list[SnapshotRef]
+    """The durable checkpoint's chain, oldest first. The slot loads it only if it does not hold that state."""
+    checkpointing: bool
+    cut: bool = True
+    """The epoch ends with a checkpoint."""
+    wait: bool = False
+    """Acknowledge only when what the slot has to persist is durable, however long that takes."""
+    restore: PartitionRestore | None = None
+    """Takes the place of `snapshots` if a job of another shape made the checkpoint."""
+
+
+@dataclass(frozen=True)
+class EpochHeader:
+    """What every task of one epoch attempt knows."""
+
+    attempt: Attempt
+    base: Base
+    now_ms: int
+    checkpointing: bool
+    final: bool
+    cut: bool = True
+    wait: bool = False
+    address_book: dict[Place, SlotAddress] = field(default_factory=dict)
+    watermarks: dict[Place, dict[str, int]] = field(default_factory=dict)
+    snapshots: dict[Place, list[SnapshotRef]] = field(default_factory=dict)
+    restores: dict[Place, PartitionRestore] = field(default_factory=dict)
+    """{partition: what it begins with}, as long as the last checkpoint is that of a job of another shape."""
+    dataframe_state: dict[int, tuple[bytes, dict[str, int]]] = field(default_factory=dict)
+    """{DataFrame source: (operator state, watermarks)} where the last epoch left it."""
+    dataframe_bounded: bool = True
+    batch_records: int = BATCH_RECORDS
+
+    def floors(self, stage: StageSpec, partition: int) -> dict[int, int]:
+        """{operator: the watermark that it has reached before this epoch}"""
+        reached = self.watermarks.get(Place(stage.index, partition), {})
+        keys = {operator.id: at_input(operator.uid) for operator in stage.operators}
+        return {operator: reached[key] for operator, key in keys.items() if key in reached}
+
+    def begin_for(self, place: Place) -> BeginEpoch:
+        """What the slot of a partition is told."""
+        return BeginEpoch(
+            attempt=self.attempt,
+            base=self.base,
+            now_ms=self.now_ms,
+            watermarks=self.watermarks.get(place, {}),
+            snapshots=self.snapshots.get(place, []),
+            checkpointing=self.checkpointing,
+            cut=self.cut,
+            wait=self.wait,
+            restore=self.restores.get(place),
+        )
+
+
+# --- to the driver
+
+
+@dataclass
+class EpochOutcome:
+    """What the operators of one partition (or one split) did in an epoch."""
+
+    watermarks: dict[str, int] = field(default_factory=dict)
+    committables: dict[str, list[bytes]] = field(default_factory=dict)
+    next_timer_ms: int | None = None
+    records_in: dict[str, int] = field(default_factory=dict)
+    state_entries: int = 0
+    metrics: Measured = field(default_factory=dict)
+    """What user functions measured in this epoch, {operator uid: {partition: delta}}; only operators that measure."""
+
+    def add(self, other: EpochOutcome) -> None:
+        """Add what another split of the same task did. Watermarks stay: each split has its own."""
+        for uid, items in other.committables.items():
+            self.committables.setdefault(uid, []).extend(items)
+        for uid, count in other.records_in.items():
+            self.records_in[uid] = self.records_in.get(uid, 0) + count
+        add_measured(self.metrics, other.metrics)
+        timers = [timer for timer in (self.next_timer_ms, other.next_timer_ms) if timer is not None]
+        self.next_timer_ms = min(timers, default=None)
+
+
+@dataclass
+class SplitAck:
+    """One split was read up to a new position."""
+
+    source_id: int
+    split_id: str
+    position: bytes
+    records: int
+    finished: bool
+    operator_state: bytes
+    watermarks: dict[str, int] = field(default_factory=dict)
+    counters: dict[str, int] = field(default_factory=dict)
+    """What the reader counted beside records: bad ones that it skipped, say."""
+
+
+@dataclass
+class SourceAck:
+    """One task of stage 0 is done: what its chained operators and sinks produced."""
+
+    index: int
+    outcome: EpochOutcome
+
+
+@dataclass(frozen=True)
+class SnapshotPart:
+    """A partition's part of the checkpoint with `token` is durable, or (with `error`) could not be made so."""
+
+    token: str
+    ref: SnapshotRef | None = None
+    """None: nothing had changed."""
+    error: str | None = None
+    whole: bool = False
+    """The snapshot replaces all earlier ones of the partition."""
+    sync_ms: float = 0.0
+    """How long the slot stood still for it."""
+    async_ms: float = 0.0
+    """How long it then took beside the processing."""
+
+
+@dataclass
+class PartitionAck:
+    """One partition of a stage has done its part of the epoch. What follows `processing_ms` only a slot says."""
+
+    place: Place
+    outcome: EpochOutcome
+    processing_ms: float = 0.0
+    address: SlotAddress | None = None
+    part: SnapshotPart | None = None
+    """What became of a checkpoint: the one that ends here, or an earlier one."""
+    full: SnapshotRef | None = None
+    """Replaces all snapshots up to its epoch."""
+    writing: tuple[str, ...] = ()
+    """The files of a full snapshot that is being written: not garbage."""
+    restored: bool = False
+    snapshot_ms: float = 0.0
+
+
+Ack = SplitAck | SourceAck | PartitionAck
