@@ -6,7 +6,7 @@ Every import counts, those inside functions and under `TYPE_CHECKING` too: they 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -37,6 +37,12 @@ ONLY_FOR_USERS = "testing"
 
 EXCEPTIONS = {("headwater/datastream/executor.py", "headwater.runtime.job.launcher")}
 """The one upward import: `execute()` finds the runtime lazily, so that building a job never loads Spark."""
+
+RUNTIME_LAYERS = ("epoch", "stage", "slot", "job", "spark")
+"""The runtime's own layers, from the lowest to the highest. Its other modules may import all of them."""
+
+STARTS_SPARK = ("headwater/runtime/job/launcher.py", "spark")
+"""The one import that goes up there: a job starts Spark for its user."""
 
 PYSPARK_ALLOWED = ("headwater/runtime/spark/",)
 """Files and folders (with a final slash) that may import pyspark: the runtime's border, connectors of Spark formats."""
@@ -75,6 +81,12 @@ def layer_of(package: str) -> int | None:
     return next((rank for rank, names in enumerate(LAYERS) if package in names), None)
 
 
+def runtime_rank(parts: Sequence[str]) -> int | None:
+    """The layer within the runtime of a file or module, given by its parts; None if it is in none of them."""
+    in_runtime = tuple(parts[:2]) == ("headwater", "runtime") and len(parts) > 2
+    return RUNTIME_LAYERS.index(parts[2]) if in_runtime and parts[2] in RUNTIME_LAYERS else None
+
+
 def violation(found: Import) -> str | None:
     """Why `found` breaks a rule, or None."""
     parts = found.module.split(".")
@@ -86,6 +98,10 @@ def violation(found: Import) -> str | None:
         return None
     if any(found.file == file and found.module.startswith(module) and found.lazy for file, module in EXCEPTIONS):
         return None
+
+    below, above = runtime_rank(Path(found.file).parts), runtime_rank(parts)
+    if below is not None and above is not None and below < above and (found.file, parts[2]) != STARTS_SPARK:
+        return f"{found}: of the runtime's layers {' < '.join(RUNTIME_LAYERS)}, one may only import what is below it"
 
     importer, imported = Path(found.file).parts[1], parts[1]
     target = layer_of(imported)
@@ -141,6 +157,15 @@ def test_the_rule_sees_relative_lazy_and_type_only_imports() -> None:
     assert check("headwater/common/types.py", "if TYPE_CHECKING:\n    from headwater.graph import plan")
     assert check("headwater/common/types.py", "from headwater import graph")
     assert not check("headwater/common/types.py", "from . import time\nfrom headwater import __version__\nimport os")
+
+
+def test_the_rule_sees_an_upward_import_within_the_runtime() -> None:
+    source = "from headwater.runtime.job.coordinator import Coordinator"
+    assert check("headwater/runtime/slot/slot.py", source) == [
+        "headwater/runtime/slot/slot.py:1: imports headwater.runtime.job.coordinator.Coordinator: of the runtime's"
+        " layers epoch < stage < slot < job < spark, one may only import what is below it"
+    ]
+    assert not check("headwater/runtime/spark/streaming.py", source)
 
 
 def test_the_rule_sees_pyspark_outside_its_place() -> None:

@@ -92,18 +92,21 @@ def decide(facts: Facts) -> Decision:
         return Serve()
     if facts.exhausted:
         return Settle() if facts.checkpoint.in_flight else Finish()
-    cut = _cuts(facts)
-    checkpoint_waits = facts.checkpoint.in_flight or (cut and facts.checkpoint.behind)
+    checkpoint = facts.checkpoint
+    cut = cuts(checkpoint, batch_mode=facts.batch_mode)
+    checkpoint_waits = checkpoint.in_flight or checkpoint.requested or (cut and checkpoint.behind)
     if facts.readable or _time_calls(facts) or checkpoint_waits:
         return Run(cut)
     return Wait()
 
 
-def _cuts(facts: Facts) -> bool:
-    checkpoint = facts.checkpoint
-    if facts.batch_mode or checkpoint.in_flight:
+def cuts(checkpoint: CheckpointFacts, *, batch_mode: bool, final: bool = False, wait: bool = False) -> bool:
+    """Return True if the next epoch ends with a checkpoint. `wait`: the caller cannot go on without one."""
+    if checkpoint.in_flight:
         return False
-    return checkpoint.requested or checkpoint.due
+    if batch_mode:
+        return final
+    return wait or checkpoint.requested or checkpoint.due
 
 
 def _time_calls(facts: Facts) -> bool:
@@ -151,8 +154,8 @@ def decide_after_failure(
     lost = failure.reason is FailureReason.STATE_LOST
     if lost and not can_go_back:
         return GiveUp(
-            f"{failure}; without checkpoints there is nothing to go back to. Set execution.checkpointing.dir, or start "
-            "the job again from the beginning"
+            f"failed: {failure}; without checkpoints there is nothing to go back to. Set execution.checkpointing.dir, "
+            "or start the job again from the beginning"
         )
     delay_ms = policy.next_delay_ms(failures_ms, failures_ms[-1])
     if delay_ms is None:

@@ -21,11 +21,14 @@ from headwater.checkpoint.savepoint.savepoint import check_target
 from headwater.checkpoint.store import ManifestStore
 from headwater.common.errors import CheckpointError, FencedError, HeadwaterError, JobFailedError
 from headwater.common.ids import MAX_WATERMARK, MIN_WATERMARK, Place
+from headwater.common.job_status import JobStatus
 from headwater.graph.plan import JobPlan
 from headwater.runtime.background import THREADS, Background
 from headwater.runtime.epoch.checkpoint_schedule import CheckpointSchedule, CheckpointSettings
+from headwater.runtime.epoch.decisions import CheckpointFacts, Facts, GiveUp, GoBack, cuts, decide_after_failure
 from headwater.runtime.epoch.engine import Engine
 from headwater.runtime.epoch.failure import AttemptFailedError, FailureReason
+from headwater.runtime.epoch.job_states import JobState
 from headwater.runtime.epoch.messages import (
     Attempt,
     Base,
@@ -131,6 +134,8 @@ class Coordinator:
         ]
         self.dataframes = [DataFrameProgress(spec) for spec in plan.sources if hasattr(spec.source, "dataframe")]
         self.progress = progress or JobProgress()
+        self.state = JobState()
+        """Of the job: whoever shows it to others puts theirs here."""
         self.epoch = -1
         """The last accepted epoch."""
         self.now_ms = 0
@@ -210,10 +215,12 @@ class Coordinator:
         final: bool = False,
         spark: dict[str, Any] | None = None,
         wait: bool = False,
+        cut: bool | None = None,
     ) -> int:
         """Run the next epoch until it is accepted. Return how many records it read.
 
-        With `wait` (and at the end of the job), a checkpoint of the epoch is complete on return.
+        With `wait` (and at the end of the job), a checkpoint of the epoch is complete on return. `cut` is what was
+        decided about its checkpoint; None: decide it here.
         """
         wait = wait or final
         started = time.monotonic()
@@ -221,7 +228,8 @@ class Coordinator:
             self.first_epoch_started = started
         dataframes = dataframes or {}
         epoch = self.epoch + 1
-        cut = self._cuts(final=final, wait=wait)
+        if cut is None:
+            cut = cuts(self._checkpoint_facts(), batch_mode=self.plan.batch_mode, final=final, wait=wait)
         tasks = self._plan_tasks(now_ms, dataframes, final=final)
         attempt, messages = self._attempt_until_done(epoch, tasks, dataframes, now_ms, final=final, cut=cut, wait=wait)
         records = self._accept(attempt, messages, now_ms, dataframes, final=final, spark=spark or {}, cut=cut)
@@ -235,6 +243,7 @@ class Coordinator:
         if not final:
             self._sizer.observe(records, duration_ms)
         self.last_commit = time.monotonic()
+        self.state.to(JobStatus.RUNNING)
         notify, self.on_first_epoch = self.on_first_epoch, None
         if notify is not None:
             notify()
@@ -242,19 +251,44 @@ class Coordinator:
         self.progress.epoch_done(records)
         return records
 
-    def _cuts(self, *, final: bool, wait: bool) -> bool:
-        """Return True if the next epoch ends with a checkpoint."""
-        if self.checkpoints.in_flight is not None:
-            return False
-        if self.plan.batch_mode:
-            return final
-        return wait or self._cut_requested or self.checkpoints.schedule.due(time.monotonic() * 1000)
+    def facts(self, tick_ms: int | None) -> Facts:
+        """Return what is known between two epochs. Looks for new splits; `tick_ms` is how often time must pass."""
+        self.checkpoints.give_up_late()
+        now_ms = self.stamp()
+        for source in self.split_sources:
+            source.discover(now_ms)
+        return Facts(
+            now_ms=now_ms,
+            last_epoch_ms=self.now_ms,
+            cancelled=self.cancelled,
+            asked=bool(self._requests),
+            exhausted=self.all_exhausted(),
+            readable=bool(self.unread_dataframes() or self.readable_sources(now_ms)),
+            next_timer_ms=self.next_timer_ms,
+            tick_ms=tick_ms,
+            batch_mode=self.plan.batch_mode,
+            checkpoint=self._checkpoint_facts(),
+        )
 
-    def checkpoint_is_waiting(self) -> bool:
-        """Whether an epoch, even an empty one, would bring a checkpoint on its way."""
-        if self.checkpoints.in_flight is not None or self._cut_requested:
-            return True
-        return self._token != self.checkpoints.committed_token and self._cuts(final=False, wait=False)
+    def _checkpoint_facts(self) -> CheckpointFacts:
+        return CheckpointFacts(
+            in_flight=self.checkpoints.in_flight is not None,
+            due=self.checkpoints.schedule.due(time.monotonic() * 1000),
+            requested=self._cut_requested,
+            behind=self._token != self.checkpoints.committed_token,
+        )
+
+    def unread_dataframes(self) -> dict[int, Any]:
+        """Return {source: DataFrame} of the bounded DataFrames that no epoch has read."""
+        return {
+            source.spec.id: source.dataframe
+            for source in self.dataframes
+            if not source.streaming and not source.exhausted
+        }
+
+    def readable_sources(self, now_ms: int) -> list[SplitSourceProgress]:
+        """Return the sources of which an epoch at `now_ms` may ask for records."""
+        return [source for source in self.split_sources if source.can_read(now_ms)]
 
     def settle_checkpoint(self, request: Request | None = None) -> None:
         """Bring a checkpoint that is in flight to its end, by epochs that read nothing.
@@ -427,25 +461,18 @@ class Coordinator:
         """Wait as the restart policy says, or raise. Raises `WentBackError` if state was lost and the job went back."""
         if failure.error is not None:
             raise failure.error
-        state_lost = failure.reason is FailureReason.STATE_LOST
-        if state_lost and self._store is None and not self.plan.batch_mode:
-            raise JobFailedError(
-                f"epoch {epoch} failed: {failure}; without checkpoints there is nothing to go back to. Set "
-                "execution.checkpointing.dir, or start the job again from the beginning"
-            ) from None
-        now_ms = int(time.monotonic() * 1000)
-        self._failures_ms.append(now_ms)
-        delay_ms = self._policy.next_delay_ms(self._failures_ms, now_ms)
+        self._failures_ms.append(int(time.monotonic() * 1000))
+        can_go_back = self._store is not None or self.plan.batch_mode
+        decision = decide_after_failure(failure, self._failures_ms, self._policy, can_go_back=can_go_back)
         self.progress.last_failure = str(failure)
-        if delay_ms is None:
-            raise JobFailedError(
-                f"epoch {epoch} failed {len(self._failures_ms)} times, and the restart policy allows no more: {failure}"
-            ) from None
+        if isinstance(decision, GiveUp):
+            raise JobFailedError(f"epoch {epoch} {decision.why}") from None
+        self.state.to(JobStatus.RESTARTING)
         self.progress.restarts += 1
-        log.warning("epoch %d failed (%s); trying again in %d ms", epoch, failure, delay_ms)
-        if self._cancelled.wait(delay_ms / 1000):
+        log.warning("epoch %d failed (%s); trying again in %d ms", epoch, failure, decision.delay_ms)
+        if self._cancelled.wait(decision.delay_ms / 1000):
             raise JobCancelledError("the job was cancelled") from None
-        if state_lost:
+        if isinstance(decision, GoBack):
             self._go_back()
             raise WentBackError(str(failure)) from None
 

@@ -15,6 +15,7 @@ from headwater.common.job_execution_result import JobExecutionResult
 from headwater.common.job_id import JobID
 from headwater.common.job_status import JobStatus
 from headwater.graph.plan import JobPlan
+from headwater.runtime.epoch.job_states import JobState
 from headwater.runtime.job.coordinator import Coordinator, JobCancelledError
 from headwater.runtime.job.progress import JobProgress
 from headwater.runtime.job.requests import RescaleRequest, SavepointRequest
@@ -36,6 +37,13 @@ def _as_completable(future: Future[T]) -> CompletableFuture[T]:
     return result
 
 
+def end_of(error: BaseException | None) -> JobStatus:
+    """Return the state in which a job is that ended with `error`."""
+    if error is None:
+        return JobStatus.FINISHED
+    return JobStatus.CANCELED if isinstance(error, JobCancelledError) else JobStatus.FAILED
+
+
 class LocalJobClient(JobClient):
     """Status, progress, cancel and result. Safe to use from any thread."""
 
@@ -53,7 +61,7 @@ class LocalJobClient(JobClient):
         self._replan = replan
         self._storage_options = dict(storage_options or {})
         """Options to open a savepoint directory that is a URL."""
-        self._status = JobStatus.CREATED
+        self._state = JobState()
         self._result: CompletableFuture[JobExecutionResult] = CompletableFuture()
         self._coordinator: Coordinator | None = None
         self._cancel_requested = False
@@ -63,20 +71,19 @@ class LocalJobClient(JobClient):
     def running(self, coordinator: Coordinator) -> None:
         self._coordinator = coordinator
         self._plan = coordinator.plan
-        self._status = JobStatus.RUNNING
+        coordinator.state = self._state
+        self._state.to(JobStatus.RUNNING)
         if self._cancel_requested:
             coordinator.cancel()
 
     def ended(self, result: JobExecutionResult | None, error: BaseException | None) -> None:
+        self._state.to(end_of(error))
         if error is None:
             assert result is not None
-            self._status = JobStatus.FINISHED
             self._result.set_result(result)
         elif isinstance(error, JobCancelledError):
-            self._status = JobStatus.CANCELED
             self._result.set_exception(CancelledError("the job was cancelled"))
         else:
-            self._status = JobStatus.FAILED
             # headwater's own frames tell the user nothing. Any other error is a bug of headwater: keep its traceback.
             self._result.set_exception(error.with_traceback(None) if isinstance(error, HeadwaterError) else error)
 
@@ -86,14 +93,14 @@ class LocalJobClient(JobClient):
         return self._job_id
 
     def get_job_status(self) -> CompletableFuture[JobStatus]:
-        return CompletableFuture.completed(self._status)
+        return CompletableFuture.completed(self._state.status)
 
     def cancel(self) -> CompletableFuture[None]:
         ended: CompletableFuture[None] = CompletableFuture()
         self._result.add_done_callback(lambda _: ended.set_result(None))
         self._cancel_requested = True
         if not self._result.done():
-            self._status = JobStatus.CANCELLING
+            self._state.to(JobStatus.CANCELLING)
             if self._coordinator is not None:
                 self._coordinator.cancel()
         return ended

@@ -55,7 +55,7 @@ from headwater.runtime.epoch.restart_policy import restart_policy
 from headwater.runtime.epoch.sizing import EpochSizer
 from headwater.runtime.job.control import ControlServer, open_control
 from headwater.runtime.job.coordinator import Coordinator, JobCancelledError, RescaleAsked, StoppedWithSavepoint
-from headwater.runtime.job.handle import LocalJobClient
+from headwater.runtime.job.handle import LocalJobClient, end_of
 from headwater.runtime.job.loop import run_epochs
 from headwater.runtime.job.progress import JobProgress
 from headwater.runtime.job.requests import Request
@@ -151,7 +151,8 @@ class _Job:
         finally:
             self._clean_up(error)
             if self._control is not None:
-                self._control.close(*_status_of(error))
+                status = end_of(error)
+                self._control.close(status, str(error) if status is JobStatus.FAILED else "")
             if self in _running:
                 _running.remove(self)
             self.client.ended(result, error)
@@ -380,13 +381,6 @@ class _Job:
         if self._coordinator is not None:
             self._coordinator.cancel()
             self._thread.join(timeout=10)
-
-
-def _status_of(error: BaseException | None) -> tuple[JobStatus, str]:
-    """Return how the job ended, and why."""
-    if error is None:
-        return JobStatus.FINISHED, ""
-    return (JobStatus.CANCELED, "") if isinstance(error, JobCancelledError) else (JobStatus.FAILED, str(error))
 
 
 _running: list[_Job] = []

@@ -1,7 +1,8 @@
-"""The epoch loop for jobs without streaming DataFrames."""
+"""The epoch loop for jobs without streaming DataFrames: gathers the facts and executes what `decide` says."""
 
 from __future__ import annotations
 
+from headwater.runtime.epoch.decisions import Cancel, Finish, Run, Serve, Settle, Wait, decide
 from headwater.runtime.job.coordinator import Coordinator, JobCancelledError, WentBackError
 
 POLL_MS = 100
@@ -11,45 +12,44 @@ POLL_MS = 100
 def run_epochs(coordinator: Coordinator, epoch_ms: int, *, ticks: bool) -> None:
     """Run epochs until the sources have ended. The last epoch carries the end of event time.
 
-    An epoch runs if there is something to read, a processing-time timer is due, a checkpoint waits for an epoch, or
-    (with `ticks`) the operators must see time pass. Otherwise the loop sleeps.
+    With `ticks` the operators see time pass, with input or without.
     """
     while not coordinator.finished:
         try:
-            _run_until_finished(coordinator, epoch_ms, ticks=ticks)
+            _run_next(coordinator, epoch_ms, ticks=ticks)
         except WentBackError:
             continue
 
 
-def _run_until_finished(coordinator: Coordinator, epoch_ms: int, *, ticks: bool) -> None:
-    poll_ms = min(POLL_MS, epoch_ms)
-    while not coordinator.finished:
-        if coordinator.cancelled:
+def _run_next(coordinator: Coordinator, epoch_ms: int, *, ticks: bool) -> None:
+    facts = coordinator.facts(epoch_ms if ticks else None)
+    match decide(facts):
+        case Cancel():
             raise JobCancelledError("the job was cancelled")
-        coordinator.serve_requests()
-        now_ms = coordinator.stamp()
-        for source in coordinator.split_sources:
-            source.discover(now_ms)
-        batch_frames = {
-            source.spec.id: source.dataframe
-            for source in coordinator.dataframes
-            if not source.streaming and not source.exhausted
-        }
-        if coordinator.all_exhausted():
+        case Serve():
+            coordinator.serve_requests()
+        case Settle():
             coordinator.settle_checkpoint()
+        case Finish():
             coordinator.run_epoch(coordinator.stamp(), final=True)
-            return
-        readable = [source for source in coordinator.split_sources if source.can_read(now_ms)]
-        timer_due = coordinator.next_timer_ms is not None and coordinator.next_timer_ms <= now_ms
-        time_passes = ticks and now_ms - coordinator.now_ms >= epoch_ms
-        if not (readable or batch_frames or timer_due or time_passes or coordinator.checkpoint_is_waiting()):
-            coordinator.wait_cancelled(poll_ms / 1000)
-            continue
-        records = coordinator.run_epoch(now_ms, dataframes=batch_frames)
-        if records == 0 and not batch_frames:
-            coordinator.wait_cancelled(poll_ms / 1000)
-        elif readable and all(source.source.rate_per_second for source in readable):
-            _pace(coordinator, now_ms, epoch_ms)
+        case Run(cut):
+            _run_epoch(coordinator, facts.now_ms, epoch_ms, cut=cut)
+        case Wait():
+            coordinator.wait_cancelled(_poll_seconds(epoch_ms))
+
+
+def _run_epoch(coordinator: Coordinator, now_ms: int, epoch_ms: int, *, cut: bool) -> None:
+    frames = coordinator.unread_dataframes()
+    readable = coordinator.readable_sources(now_ms)
+    records = coordinator.run_epoch(now_ms, dataframes=frames, cut=cut)
+    if records == 0 and not frames:
+        coordinator.wait_cancelled(_poll_seconds(epoch_ms))
+    elif readable and all(source.source.rate_per_second for source in readable):
+        _pace(coordinator, now_ms, epoch_ms)
+
+
+def _poll_seconds(epoch_ms: int) -> float:
+    return min(POLL_MS, epoch_ms) / 1000
 
 
 def _pace(coordinator: Coordinator, started_ms: int, epoch_ms: int) -> None:

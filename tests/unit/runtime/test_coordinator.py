@@ -11,6 +11,7 @@ import pytest
 from headwater.checkpoint.paths import CheckpointLayout
 from headwater.checkpoint.store import ManifestStore
 from headwater.common.errors import JobFailedError, UserCodeError
+from headwater.common.job_status import JobStatus
 from headwater.datastream import DataStream, KeyedProcessFunction, RuntimeContext, StreamExecutionEnvironment
 from headwater.datastream.state import ValueStateDescriptor
 from headwater.graph.plan import JobPlan
@@ -119,6 +120,21 @@ class Fault:
             self.fired.append(now)
             reason = FailureReason.STATE_LOST if self.state_lost else FailureReason.PROCESS_LOST
             raise AttemptFailedError(f"a worker died in {now}", reason)
+
+
+def test_a_job_that_tries_an_epoch_again_is_restarting_until_it_is_accepted(job: Job) -> None:
+    fault, seen = Fault((2, 0)), []
+    job.start()
+
+    def before(header: EpochHeader) -> None:
+        seen.append((header.attempt.number, job.coordinator.state.status))
+        fault(header)
+
+    job.engine.before = before
+    job.run()
+    assert seen.count((1, JobStatus.RESTARTING)) == 1
+    assert {status for number, status in seen if number == 0} == {JobStatus.CREATED, JobStatus.RUNNING}
+    assert job.coordinator.state.status is JobStatus.RUNNING, "whoever runs the job says that it has finished"
 
 
 def test_a_job_from_its_first_epoch_to_its_last(job: Job) -> None:

@@ -56,7 +56,10 @@ def test_a_checkpoint_that_is_due_needs_an_epoch_only_if_there_is_something_new(
     assert decide(replace(NOTHING, checkpoint=due)) == Wait()
     assert decide(replace(NOTHING, checkpoint=replace(due, behind=True))) == Run(cut=True)
     assert decide(replace(NOTHING, checkpoint=due, readable=True)) == Run(cut=True)
-    requested = CheckpointFacts(due=False, requested=True, behind=True)
+
+
+def test_a_checkpoint_that_somebody_waits_for_needs_an_epoch_in_any_case() -> None:
+    requested = CheckpointFacts(due=False, requested=True)
     assert decide(replace(NOTHING, checkpoint=requested)) == Run(cut=True)
 
 
