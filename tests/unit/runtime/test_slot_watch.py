@@ -45,7 +45,7 @@ def test_one_that_computes_is_left_alone_until_it_is_stopped(tmp_path: Path, mon
         listener.bind(path)
         listener.listen(100)  # connections are made, and nobody answers
         address = SlotAddress(1, 0, local_host(), 0, path, busy.pid, "one")
-        watch = Watch(left, address, b"s" * 32, 0.2)
+        watch = Watch(left, address, b"s" * 32, 0.7)
         try:
             wait_until(lambda: len(asked) >= 3)
             assert not any(asked) and not watch.hangs
