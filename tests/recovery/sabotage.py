@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import os
 import pickle
+import shutil
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 VARIABLE = "RECOVERY_TEST_SABOTAGE"
@@ -54,6 +56,7 @@ def drop_a_delta() -> None:
 
 def apply_an_epoch_twice() -> None:
     """A job that resumes goes back one manifest too far, to an epoch whose successor is visible already."""
+    from headwater.checkpoint.paths import COMMITTED, NEWEST, manifest_name
     from headwater.checkpoint.store import ManifestStore
 
     latest = ManifestStore.latest
@@ -61,7 +64,12 @@ def apply_an_epoch_twice() -> None:
     def one_before(self: ManifestStore) -> Any:
         epochs = self.epochs()
         if len(epochs) > 1:
+            # Its second name and the note of what is visible would tell.
+            root = Path(str(self.layout.root))
             self.layout.manifest(epochs[-1]).unlink()
+            (root / NEWEST).unlink()
+            shutil.copy(root / manifest_name(epochs[-2]), root / NEWEST)
+            (root / COMMITTED).unlink(missing_ok=True)
         return latest(self)
 
     ManifestStore.latest = one_before  # type: ignore[method-assign]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
+from collections.abc import Iterator
 from heapq import heappop, heappush
-from typing import Any, cast
+from typing import Any
 
 from headwater.state.copying import captured, protective_copy
 from headwater.state.descriptors import MapStateDescriptor
@@ -34,11 +35,15 @@ class IntervalBuffer:
         self._backend = backend
         self._index = index
         self._buffer_name = f"{name}-buffer"
-        # Read through its table, which copies nothing: what cannot change is handed to the user as it is.
-        self._buffer = cast(HeapMapState, backend.get_state(MapStateDescriptor(self._buffer_name)))
-        self._unmatched: HeapMapState | None = None  # {key: {timestamp: True}}
+        buffer = backend.get_state(MapStateDescriptor(self._buffer_name))
+        self._buffer: Any = buffer
+        # On the heap, read through its table, which copies nothing: what cannot change is handed to the user as it is.
+        self._table: Any = _Table(backend, buffer, self._buffer_name)
+        if isinstance(buffer, HeapMapState):
+            self._table = buffer.table
+        self._unmatched: Any = None  # {key: {timestamp: True}}
         if outer:
-            self._unmatched = cast(HeapMapState, backend.get_state(MapStateDescriptor(f"{name}-unmatched")))
+            self._unmatched = backend.get_state(MapStateDescriptor(f"{name}-unmatched"))
         self._retention_ms = retention_ms
         self._step_ms = step_ms
         self._due: dict[int, dict[Any, None]] = {}  # {event time: keys with records to forget then}
@@ -48,7 +53,7 @@ class IntervalBuffer:
 
     def add(self, key: Any, timestamp: int, value: Any, matched: bool) -> None:
         """Keep a record until no partner can come."""
-        kept = self._buffer.table.get(key)
+        kept = self._table.get(key)
         same_time = None if kept is None else kept.get(timestamp)
         if same_time is not None:
             self._buffer.put(timestamp, (*same_time, value))
@@ -65,7 +70,7 @@ class IntervalBuffer:
 
     def between(self, key: Any, earliest: int, latest: int) -> list[Kept]:
         """Return the records between the two timestamps, in the order of time, and mark them as matched."""
-        kept = self._buffer.table.get(key)
+        kept = self._table.get(key)
         if kept is None:
             return []
         found: list[Kept]
@@ -82,11 +87,12 @@ class IntervalBuffer:
         if found and self._unmatched is not None:
             for timestamp, _ in found:
                 self._unmatched.remove(timestamp)
-        return protective_copy(found) if self._buffer.holds_mutable else found
+        # Other backends hand out copies anyway.
+        return protective_copy(found) if getattr(self._buffer, "holds_mutable", False) else found
 
     def forget(self, watermark: int) -> None:
         """Delete records that can find no partner any more (inner joins)."""
-        backend, table, remove = self._backend, self._buffer.table, self._buffer.remove
+        backend, table, remove = self._backend, self._table, self._buffer.remove
         while self._next_due and self._next_due[0] <= watermark:
             due = heappop(self._next_due)
             last = due - self._retention_ms - 1
@@ -104,7 +110,7 @@ class IntervalBuffer:
         """A timer fired (outer joins): delete the records of its timestamp. Return them if they found no partner."""
         timestamp = due - self._retention_ms - 1
         assert self._unmatched is not None
-        values = self._buffer.table[key][timestamp]
+        values = self._table[key][timestamp]
         alone = self._unmatched.contains(timestamp)
         if alone:
             self._unmatched.remove(timestamp)
@@ -119,7 +125,7 @@ class IntervalBuffer:
         self._due.clear()
         self._next_due.clear()
         if not self.outer:
-            for key, kept in self._buffer.table.items():
+            for key, kept in self._table.items():
                 for timestamp in kept:
                     self._forget_later(key, timestamp)
 
@@ -138,6 +144,29 @@ class IntervalBuffer:
         del timestamps[: bisect_right(timestamps, last)]
         if len(timestamps) <= SCAN_LIMIT:
             del self._sorted[key]
+
+
+class _Table:
+    """{key: {timestamp: records}} of a map state that is not a dict in memory. What it hands out is a copy."""
+
+    def __init__(self, backend: KeyedStateBackend, state: Any, name: str) -> None:
+        self._backend = backend
+        self._state = state
+        self._name = name
+
+    def get(self, key: Any) -> dict[int, tuple[Any, ...]] | None:
+        before, self._backend.current_key = self._backend.current_key, key
+        try:
+            return dict(self._state.items()) or None
+        finally:
+            self._backend.current_key = before
+
+    def __getitem__(self, key: Any) -> dict[int, tuple[Any, ...]]:
+        return self.get(key) or {}
+
+    def items(self) -> Iterator[tuple[Any, dict[int, tuple[Any, ...]]]]:
+        for key in self._backend.keys(self._name):
+            yield key, self[key]
 
 
 def _timestamp_of(kept: Kept) -> int:
