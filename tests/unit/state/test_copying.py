@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headwater.common.types import Row, RowKind
-from headwater.state.copying import is_immutable, protective_copy
+from headwater.state.copying import all_captured, are_plain, is_immutable, protective_copy
 
 
 class Point(NamedTuple):
@@ -142,8 +142,49 @@ def test_what_pickle_cannot_copy_is_copied_by_copy() -> None:
     copied = protective_copy(value)
     copied["n"].append(2)
     assert value["n"] == [1]
-    connection = [[threading.Lock()]]
-    assert protective_copy(connection) is connection, "who persists it says best what is wrong with it"
+    locks = [[threading.Lock()]]
+    assert protective_copy(locks) is locks  # who persists it, or sends it on, refuses it
+
+
+class Plain:
+    def __init__(self, *parts: object) -> None:
+        self.parts = parts
+
+
+class WithSlot(Plain):
+    __slots__ = ("extra",)
+
+
+class WithOwnWay(Plain):
+    def __reduce__(self) -> object:
+        return WithOwnWay, ("by its own way",)
+
+
+def test_objects_are_copied_with_all_they_have() -> None:
+    simple, slotted = Plain(1, "a"), WithSlot([1])
+    slotted.extra = 2
+    copied = protective_copy(simple)
+    assert copied is not simple and copied.parts == (1, "a")
+    other = protective_copy(slotted)
+    assert (other.parts, other.extra) == (([1],), 2) and other.parts[0] is not slotted.parts[0]
+    assert protective_copy(WithOwnWay(1)).parts == ("by its own way",)
+
+
+@pytest.mark.parametrize(
+    ("values", "plain"),
+    [
+        ([1, "a", None], True),
+        ([(1, "a"), (), 2.0], True),
+        ([(1, [2])], False),
+        ([1, (2,), [3]], False),
+        ([((1,),)], False),  # only one level is looked at
+        ([], True),
+    ],
+)
+def test_plain_batches(values: list[object], plain: bool) -> None:
+    assert are_plain(values) is plain
+    captured = all_captured(values)
+    assert captured == values and (captured is values) is plain
 
 
 def test_subclasses_keep_their_class() -> None:
