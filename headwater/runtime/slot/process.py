@@ -1,8 +1,9 @@
 """The slot process. `fork_server` forks it when a relay asks for a slot (see `starter`).
 
-The main thread processes epochs, one connection at a time. A control thread accepts connections, authenticates them,
-answers pings and hands epochs to the main thread; a newer attempt cuts an older one's connection, so that a zombie
-relay cannot keep the slot. The process ends with the executor's JVM.
+The main thread processes epochs, one at a time. A control thread accepts connections. Each connection has a thread that
+authenticates it, reads its messages between epochs, answers pings and hands epochs to the main thread, which then reads
+from the connection itself. A connection may stay open over many epochs. A newer attempt cuts the connection of an older
+one that is under way, so that a zombie relay cannot keep the slot. The process ends with the executor's JVM.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ import sys
 import threading
 import traceback
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from headwater.checkpoint.paths import CheckpointLayout
 from headwater.common.errors import LocalDiskError, SerializationError, StateError
@@ -32,12 +33,13 @@ from headwater.runtime.epoch.messages import BeginEpoch, SlotAddress
 from headwater.runtime.epoch.steps import Step
 from headwater.runtime.main_module import load_plan
 from headwater.runtime.slot.fence import AttemptFence
-from headwater.runtime.slot.protocol import Message, Receiver, authenticate_server, send
+from headwater.runtime.slot.protocol import Message, Receiver, authenticate_server, packed, send, send_all
 from headwater.runtime.slot.slot import Slot
 
 log = logging.getLogger("headwater.slot")
 _EDGE = struct.Struct("<q")
 HANDSHAKE_SECONDS = 10
+OUTBOX_BYTES = 1 << 16
 PROCESS_NAME = "headwater-slot"
 """The name that `ps` shows."""
 
@@ -63,6 +65,35 @@ class _Epoch:
     sock: socket.socket
     receiver: Receiver
     begin: BeginEpoch
+    ended: threading.Event = field(default_factory=threading.Event)
+    """The main thread no longer reads from the connection."""
+    cut: bool = False
+    """The connection is lost, or was taken away."""
+
+
+@dataclass(frozen=True)
+class _Completed:
+    token: str
+
+
+class _Outbox:
+    """Sends an epoch's output. Small frames wait for each other, so that a small epoch is one system call."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        self._sock = sock
+        self._waiting: list[bytes | memoryview] = []
+        self._bytes = 0
+
+    def add(self, kind: Message, *parts: bytes) -> None:
+        message = packed(self._sock, kind, *parts)
+        self._waiting += message
+        self._bytes += sum(map(len, message))
+        if self._bytes >= OUTBOX_BYTES:
+            self.flush()
+
+    def flush(self) -> None:
+        message, self._waiting, self._bytes = self._waiting, [], 0
+        send_all(self._sock, message)
 
 
 class SlotServer:
@@ -70,7 +101,7 @@ class SlotServer:
 
     def __init__(self, config: SlotConfig) -> None:
         self._config = config
-        self._epochs: queue.SimpleQueue[_Epoch | None] = queue.SimpleQueue()
+        self._work: queue.SimpleQueue[_Epoch | _Completed | None] = queue.SimpleQueue()
         self._lock = threading.Lock()
         self._fence = AttemptFence()
         self._current: socket.socket | None = None
@@ -105,7 +136,7 @@ class SlotServer:
             for listener in ready:
                 if isinstance(listener, socket.socket):
                     sock, _ = listener.accept()
-                    threading.Thread(target=self._greet, args=(sock,), daemon=True).start()
+                    threading.Thread(target=self._read_from, args=(sock,), daemon=True).start()
 
     def _end(self) -> None:
         with contextlib.suppress(OSError):
@@ -113,26 +144,37 @@ class SlotServer:
             os.rmdir(os.path.dirname(self.address.path))  # succeeds for the last slot; the driver cannot clean up
         os._exit(0)
 
-    def _greet(self, sock: socket.socket) -> None:
+    def _read_from(self, sock: socket.socket) -> None:
+        """The thread of one connection: read its messages between epochs, until it is lost."""
         try:
             sock.settimeout(HANDSHAKE_SECONDS)
             sock = authenticate_server(sock, self._config.secret, self._config.address.incarnation)
             sock.settimeout(None)
             receiver = Receiver(sock)
-            kind, body = receiver.receive()
-            if kind is Message.PING:
-                send(sock, Message.PONG, pickle.dumps({"pid": os.getpid(), "newest": self._fence.newest}))
-                sock.close()
-            elif kind is Message.SHUTDOWN:
-                self._epochs.put(None)
-                sock.close()
-            elif kind is Message.BEGIN:
-                self._take(_Epoch(sock, receiver, pickle.loads(body)))
-            else:
-                raise ConnectionLostError(f"unexpected first message {kind.name}")
+            while self._handle(sock, receiver, *receiver.receive()):
+                pass
         except (ConnectionLostError, OSError) as error:
-            log.debug("connection refused: %s", error)
+            log.debug("connection ended: %s", error)
+        finally:
             sock.close()
+
+    def _handle(self, sock: socket.socket, receiver: Receiver, kind: Message, body: bytes) -> bool:
+        """Do what one message says. Return False if the connection has served its purpose."""
+        if kind is Message.BEGIN:
+            epoch = _Epoch(sock, receiver, pickle.loads(body))
+            self._take(epoch)
+            epoch.ended.wait()
+            return not epoch.cut
+        if kind is Message.COMPLETED:
+            self._work.put(_Completed(body.decode()))
+        elif kind is Message.PING:
+            send(sock, Message.PONG, pickle.dumps({"pid": os.getpid(), "newest": self._fence.newest}))
+        elif kind is Message.SHUTDOWN:
+            self._work.put(None)
+            return False
+        else:
+            raise ConnectionLostError(f"unexpected message {kind.name} between epochs")
+        return True
 
     def _take(self, epoch: _Epoch) -> None:
         attempt = epoch.begin.attempt
@@ -142,48 +184,61 @@ class SlotServer:
                 failure = AttemptFailedError(text, FailureReason.PROCESS_LOST)
                 with contextlib.suppress(ConnectionLostError):
                     send(epoch.sock, Message.FAILED, pickle.dumps(failure))
-                epoch.sock.close()
+                epoch.cut = True
+                epoch.ended.set()
                 return
             if self._current is not None:
                 with contextlib.suppress(OSError):
                     self._current.shutdown(socket.SHUT_RDWR)
-            self._epochs.put(epoch)
+            self._work.put(epoch)
 
     # --- main thread
 
     def serve(self, slot: Slot) -> None:
         """Run epochs until a SHUTDOWN message arrives."""
-        while (epoch := self._epochs.get()) is not None:
+        while (work := self._work.get()) is not None:
+            if isinstance(work, _Completed):
+                slot.checkpoint_completed(work.token)
+            else:
+                self._run_newest(slot, work)
+
+    def _run_newest(self, slot: Slot, epoch: _Epoch) -> None:
+        try:
             with self._lock:
                 if not self._fence.is_newest(epoch.begin.attempt):
-                    epoch.sock.close()
-                    continue
+                    epoch.cut = True
+                    return
                 self._current = epoch.sock
-            try:
-                self._run(slot, epoch)
-            except ConnectionLostError as error:
-                log.info("epoch %s given up: %s", epoch.begin.attempt.id, error)
-                slot.abort()
-            finally:
-                with self._lock:
-                    self._current = None
-                epoch.sock.close()
+            self._run(slot, epoch)
+        except ConnectionLostError as error:
+            log.info("epoch %s given up: %s", epoch.begin.attempt.id, error)
+            slot.abort()
+            epoch.cut = True
+        finally:
+            with self._lock:
+                self._current = None
+            epoch.ended.set()
 
     def _run(self, slot: Slot, epoch: _Epoch) -> None:
-        sock = epoch.sock
+        outbox = _Outbox(epoch.sock)
 
         def emit(target: int, frame: bytes) -> None:
-            send(sock, Message.OUTPUT, _EDGE.pack(target), frame)
+            outbox.add(Message.OUTPUT, _EDGE.pack(target), frame)
+
+        def output_ended() -> None:
+            outbox.add(Message.OUTPUT_ENDED)
+            outbox.flush()
 
         try:
-            ack = slot.run(epoch.begin, emit, _received_steps(epoch.receiver))
+            ack = slot.run(epoch.begin, emit, _received_steps(epoch.receiver), output_ended)
         except ConnectionLostError:
             raise
         except Exception as error:
             slot.abort()
-            send(sock, Message.FAILED, pickle.dumps(_failure(error, slot.plan)))
+            send(epoch.sock, Message.FAILED, pickle.dumps(_failure(error, slot.plan)))
+            epoch.cut = True  # its input may not have been read to the end
             return
-        send(sock, Message.ACK, pickle.dumps(ack))
+        send(epoch.sock, Message.ACK, pickle.dumps(ack))
         fault.reached("acked", epoch.begin.attempt.epoch)
 
 

@@ -14,23 +14,22 @@ import secrets
 import socket
 import struct
 import sys
+from collections import deque
 from enum import IntEnum
-from typing import TYPE_CHECKING
 
 from headwater.runtime.epoch.failure import ConnectionLostError
-
-if TYPE_CHECKING:
-    pass
 
 _HEAD = struct.Struct("<IB")
 _NONCE = 32
 _CODE = 16
-_MAGIC = b"headwater-slot-2 py%d.%d" % sys.version_info[:2]
+_MAGIC = b"headwater-slot-3 py%d.%d" % sys.version_info[:2]
 MAX_MESSAGE = 1 << 31
+_READ = 1 << 18
+_SMALL = 1 << 16
 
 
 class Message(IntEnum):
-    """The kind of a message. The relay sends the first seven, the slot sends the others."""
+    """The kind of a message: what a relay or the driver sends to a slot, what the slot answers, and the resident task's."""
 
     BEGIN = 1  # pickle(BeginEpoch)
     CHUNK = 2  # 8 bytes edge, then the payload of a DATA frame
@@ -39,10 +38,16 @@ class Message(IntEnum):
     END = 5  # no more input in this epoch
     PING = 6  # answered with PONG by the control thread
     SHUTDOWN = 7  # the job is over: close functions and exit
+    COMPLETED = 8  # the token of a checkpoint that is durable, with its output committed
     OUTPUT = 10  # 8 bytes target, then a frame
     ACK = 11  # pickle(PartitionAck)
     FAILED = 12  # pickle(AttemptFailedError)
     PONG = 13  # pickle(dict)
+    OUTPUT_ENDED = 14  # the epoch's last output was sent; its acknowledgement follows
+    EPOCH = 20  # driver to resident task: pickle((EpochHeader, [SourceTask]))
+    ACKS = 21  # its answer, or FAILED: pickle([Ack])
+    WAIT = 22  # 8 bytes milliseconds: tell when a source has input, but not after that
+    READABLE = 23  # a source may have input
 
 
 class SealedSocket(socket.socket):
@@ -76,48 +81,91 @@ class _Seal:
         return digest.digest()[:_CODE]
 
 
-def send(sock: socket.socket, kind: Message, *parts: bytes | memoryview) -> None:
-    """Send one message made of `parts`. Large parts are not copied together first."""
-    length = sum(len(part) for part in parts)
-    message = [_HEAD.pack(length, kind), *parts]
+def packed(sock: socket.socket, kind: Message, *parts: bytes | memoryview) -> list[bytes | memoryview]:
+    """One message as it goes over `sock`. Must be sent in the order of the calls."""
+    message = [_HEAD.pack(sum(len(part) for part in parts), kind), *parts]
     if isinstance(sock, SealedSocket):
         message.append(sock.sending.code(*message))
+    return message
+
+
+def send(sock: socket.socket, kind: Message, *parts: bytes | memoryview) -> None:
+    """Send one message made of `parts`. Large parts are not copied together first."""
+    send_all(sock, packed(sock, kind, *parts))
+
+
+def send_all(sock: socket.socket, parts: list[bytes | memoryview]) -> None:
+    """Send what `packed` returned."""
     try:
-        if length <= 65536:
-            sock.sendall(b"".join(message))
+        if sum(len(part) for part in parts) <= _SMALL:
+            sock.sendall(b"".join(parts))
         else:
-            for part in message:
+            for part in parts:
                 sock.sendall(part)
     except OSError as error:
-        raise ConnectionLostError(f"connection lost while sending {kind.name}: {error}") from error
+        raise ConnectionLostError(f"connection lost while sending: {error}") from error
 
 
 class Receiver:
-    """Reads messages from a socket through one buffer."""
+    """Reads messages from a socket through one buffer. Used by one thread at a time."""
 
     def __init__(self, sock: socket.socket) -> None:
-        self._file = sock.makefile("rb", buffering=1 << 18)
+        self._sock = sock
         self._seal = sock.receiving if isinstance(sock, SealedSocket) else None
+        self._buffer = bytearray()
+        self._messages: deque[tuple[Message, bytes]] = deque()
+        self._broken: ConnectionLostError | None = None
 
     def receive(self) -> tuple[Message, bytes]:
         """The next message; `ConnectionLostError` if the other end is gone, or the message is not what it sent."""
-        head = self._read(_HEAD.size)
-        length, kind = _HEAD.unpack(head)
-        if length > MAX_MESSAGE:
-            raise ConnectionLostError(f"message of {length} bytes announced; the stream is out of step")
-        body = self._read(length)
-        if self._seal is not None and not hmac.compare_digest(self._read(_CODE), self._seal.code(head, body)):
-            raise ConnectionLostError("a message was changed, lost or added on its way; the connection is given up")
-        return Message(kind), body
+        while not self._messages:
+            self._read()
+        return self._messages.popleft()
 
-    def _read(self, count: int) -> bytes:
+    def arrived(self) -> deque[tuple[Message, bytes]]:
+        """Read once, and return the messages that are complete now. For a socket that has something to read."""
+        self._read()
+        messages, self._messages = self._messages, deque()
+        return messages
+
+    def _read(self) -> None:
+        if self._broken is not None:
+            raise self._broken
         try:
-            data: bytes = self._file.read(count)
+            data = self._sock.recv(_READ)
         except (OSError, ValueError) as error:
             raise ConnectionLostError(f"connection lost: {error}") from error
-        if len(data) != count:
+        if not data:
             raise ConnectionLostError("connection closed by the other end")
-        return data
+        self._buffer += data
+        try:
+            self._take_messages()
+        except ConnectionLostError as error:
+            self._broken = error  # what came before it is whole
+            if not self._messages:
+                raise
+
+    def _take_messages(self) -> None:
+        """Move the complete messages out of the buffer."""
+        start, tail = 0, 0 if self._seal is None else _CODE
+        size = len(self._buffer)
+        with memoryview(self._buffer) as view:
+            while size - start >= _HEAD.size:
+                length, kind = _HEAD.unpack_from(view, start)
+                if length > MAX_MESSAGE:
+                    raise ConnectionLostError(f"message of {length} bytes announced; the stream is out of step")
+                end = start + _HEAD.size + length
+                if size < end + tail:
+                    break
+                head, body = bytes(view[start : start + _HEAD.size]), bytes(view[start + _HEAD.size : end])
+                code = bytes(view[end : end + tail])
+                if self._seal is not None and not hmac.compare_digest(code, self._seal.code(head, body)):
+                    raise ConnectionLostError(
+                        "a message was changed, lost or added on its way; the connection is given up"
+                    )
+                self._messages.append((Message(kind), body))
+                start = end + tail
+        del self._buffer[:start]
 
 
 def authenticate_server(sock: socket.socket, secret: bytes, incarnation: str) -> socket.socket:

@@ -1,48 +1,43 @@
-"""The relay's side of a slot: find or start the slot, run one epoch attempt on it, shut it down."""
+"""The relay: hands epochs to slots and takes their output back, any number of slots at once, in one thread.
+
+A connection may stay open over many epochs (the resident task), or serve one (a task of one partition).
+"""
 
 from __future__ import annotations
 
 import contextlib
 import marshal
-import os
 import pickle
-import signal
+import selectors
 import socket
 import struct
-import threading
-from collections.abc import Iterable, Iterator
+import time
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass
 
 from headwater.common.ids import Place
-from headwater.common.machine.processes import is_named
-from headwater.common.watchdog import facts_of
 from headwater.runtime.epoch.failure import AttemptFailedError, ConnectionLostError
 from headwater.runtime.epoch.messages import BeginEpoch, PartitionAck, SlotAddress
 from headwater.runtime.epoch.steps import Step
-from headwater.runtime.slot.process import PROCESS_NAME
-from headwater.runtime.slot.protocol import Message, Receiver, authenticate_client, send
+from headwater.runtime.slot.connection import connect, kill, lives
+from headwater.runtime.slot.protocol import Message, Receiver, packed
 from headwater.runtime.slot.starter import SlotLaunch, launch_slot, local_host, slots_on_this_host
 
 _NUMBER = struct.Struct("<q")
-CONNECT_SECONDS = 5
+_SEND_BYTES = 1 << 18
+"""So much is taken from an epoch's input at a time."""
 
 
-def connect(address: SlotAddress, secret: bytes, timeout_seconds: float = CONNECT_SECONDS) -> socket.socket:
-    """Return an authenticated connection: by Unix socket on the same host, by TCP from another."""
-    try:
-        if os.path.exists(address.path) and address.host == local_host():
-            sock = socket.socket(socket.AF_UNIX)
-            sock.settimeout(timeout_seconds)
-            sock.connect(address.path)
-        elif address.port:
-            sock = socket.create_connection((address.host, address.port), timeout=timeout_seconds)
-            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        else:
-            raise ConnectionLostError(f"slot {address.incarnation} has no socket that this host can reach")
-        sock = authenticate_client(sock, secret, address.incarnation)
-        sock.settimeout(None)
-        return sock
-    except OSError as error:
-        raise ConnectionLostError(f"slot {address.incarnation} does not answer: {error}") from error
+@dataclass(frozen=True)
+class OutputEnded:
+    """A partition has sent its last output of the epoch. Its acknowledgement follows."""
+
+    place: Place
+
+
+Event = tuple[int, bytes] | OutputEnded | PartitionAck
+"""What a slot says: a frame with its target, the end of its output, or that it has done its part."""
 
 
 def find_or_start(launch: SlotLaunch, known: SlotAddress | None, place: Place) -> tuple[socket.socket, SlotAddress]:
@@ -55,7 +50,7 @@ def find_or_start(launch: SlotLaunch, known: SlotAddress | None, place: Place) -
         try:
             return connect(known, launch.secret), known
         except ConnectionLostError:
-            _kill(known)  # it may hang, and nothing else would ever end it
+            kill(known)  # it may hang, and nothing else would ever end it
     for address in slots_on_this_host(launch.run_id):
         if address.place == place and address != known:
             with contextlib.suppress(ConnectionLostError):
@@ -64,126 +59,182 @@ def find_or_start(launch: SlotLaunch, known: SlotAddress | None, place: Place) -
     return connect(address, launch.secret), address
 
 
-class Watch:
-    """Pings a slot while an epoch runs. Kills a slot that does not answer, and ends the connection to it.
+class _Call:
+    """One attempt on one slot: what is still to be sent to it, and when it was last heard of."""
 
-    A slot that is only busy still answers pings, from another thread than the one that processes. If a function of the
-    user keeps Python's lock, it does not, but uses processor time: that is a sign of life, too.
-    """
+    def __init__(self, sock: socket.socket, address: SlotAddress, begin: BeginEpoch, steps: Iterator[Step]) -> None:
+        self.sock = sock
+        self.address = address
+        self.place = address.place
+        self.heard = time.monotonic()
+        self.waits_to_send = False
+        self._receiver = Receiver(sock)
+        self._messages = _messages(sock, begin, steps)
+        self._unsent: deque[bytes | memoryview] = deque()
 
-    def __init__(self, sock: socket.socket, address: SlotAddress, secret: bytes, every_seconds: float) -> None:
-        self._sock = sock
-        self._address = address
-        self._secret = secret
-        self._every_seconds = every_seconds
-        self._ended = threading.Event()
-        self.hangs = False
-        self._thread = threading.Thread(target=self._run, name="slot-watch", daemon=True)
-        self._thread.start()
-
-    def _run(self) -> None:
-        while not self._ended.wait(self._every_seconds):
-            before = self._ticks()
-            if not answers(self._address, self._secret, self._every_seconds):
-                if before != self._ticks():
-                    continue
-                self.hangs = not self._ended.is_set()
-                if self.hangs:
-                    _kill(self._address)
-                with contextlib.suppress(OSError):
-                    self._sock.shutdown(socket.SHUT_RDWR)
-                return
-
-    def _ticks(self) -> int | None:
-        """Processor time of the slot; None where that cannot be seen."""
-        facts = facts_of(self._address.pid) if self._address.host == local_host() else None
-        return facts.ticks if facts is not None else None
-
-    def end(self) -> None:
-        self._ended.set()
-
-
-def _kill(address: SlotAddress) -> None:
-    """Kill a slot that hangs, if it is on this host and its pid still belongs to a slot."""
-    if address.pid and address.host == local_host() and is_named(address.pid, PROCESS_NAME):
-        with contextlib.suppress(OSError):
-            os.kill(address.pid, signal.SIGKILL)
-
-
-def answers(address: SlotAddress, secret: bytes, timeout_seconds: float) -> bool:
-    """Return True if the slot answers a ping in time."""
-    try:
-        with connect(address, secret, timeout_seconds) as sock:
-            sock.settimeout(timeout_seconds)
-            send(sock, Message.PING)
-            kind, _ = Receiver(sock).receive()
-            return kind is Message.PONG
-    except (ConnectionLostError, OSError):
+    def send(self) -> bool:
+        """Send what the socket takes now. Return True if more is to be sent."""
+        try:
+            while self._unsent or self._refill():
+                part = self._unsent[0]
+                sent = self.sock.send(part)
+                if sent == len(part):
+                    self._unsent.popleft()
+                else:
+                    self._unsent[0] = memoryview(part)[sent:]
+        except BlockingIOError:
+            return True
+        except OSError as error:
+            raise ConnectionLostError(f"connection lost while sending: {error}") from error
         return False
 
+    def _refill(self) -> bool:
+        """Take the next messages, together where they are small. Return False if there are none."""
+        parts: list[bytes | memoryview] = []
+        size = 0
+        for message in self._messages:
+            parts += message
+            size += sum(map(len, message))
+            if size >= _SEND_BYTES:
+                break
+        self._unsent.extend([b"".join(parts)] if 0 < size < 2 * _SEND_BYTES else parts)
+        return bool(self._unsent)
 
-def run_epoch(
-    sock: socket.socket, begin: BeginEpoch, steps: Iterable[Step], watch: Watch
-) -> Iterator[tuple[int, bytes] | PartitionAck]:
-    """Send the steps, yield the slot's output frames as they come, and end with its acknowledgement.
-
-    Raises the slot's `AttemptFailedError`, or `ConnectionLostError`.
-
-    A second thread sends while this one receives. One thread alone could deadlock: a slot that writes output does not
-    read input meanwhile.
-    """
-    send(sock, Message.BEGIN, pickle.dumps(begin))
-    sender = threading.Thread(target=_send_steps, args=(sock, steps), daemon=True)
-    sender.start()
-    receiver = Receiver(sock)
-    try:
-        while True:
-            kind, body = receiver.receive()
+    def events(self) -> Iterator[Event]:
+        """What the slot has said, for a socket that has something to read. Raises what failed the slot."""
+        for kind, body in self._receiver.arrived():
             if kind is Message.OUTPUT:
-                (target,) = _NUMBER.unpack_from(body)
-                yield target, body[8:]
+                yield _NUMBER.unpack_from(body)[0], body[_NUMBER.size :]
+            elif kind is Message.OUTPUT_ENDED:
+                yield OutputEnded(self.place)
             elif kind is Message.ACK:
                 ack: PartitionAck = pickle.loads(body)
                 yield ack
-                return
             elif kind is Message.FAILED:
                 failure: AttemptFailedError = pickle.loads(body)
                 raise failure
-    except ConnectionLostError as error:
-        if watch.hangs:
-            raise ConnectionLostError("the slot hangs: it does not answer pings; it is replaced") from error
-        raise
-    finally:
-        watch.end()
-        with contextlib.suppress(OSError):
-            sock.shutdown(socket.SHUT_RDWR)
-        sender.join()
-        sock.close()
 
 
-def _send_steps(sock: socket.socket, steps: Iterable[Step]) -> None:
+class Relay:
+    """Runs attempts on slots. Not thread safe.
+
+    After an error every attempt under way is lost: `abandon` cuts the connections of those that have not acknowledged.
+    """
+
+    def __init__(self, launch: SlotLaunch) -> None:
+        self._launch = launch
+        self._idle: dict[Place, tuple[socket.socket, SlotAddress]] = {}
+        self._calls: dict[Place, _Call] = {}
+        self._selector = selectors.DefaultSelector()
+
+    # --- one attempt
+
+    def call(self, known: SlotAddress | None, place: Place, begin: BeginEpoch, steps: Iterator[Step]) -> None:
+        """Begin the attempt on the slot of `place`, which the address book knows as `known`."""
+        sock, address = self._connection(known, place)
+        sock.setblocking(False)
+        call = self._calls[place] = _Call(sock, address, begin, steps)
+        call.waits_to_send = call.send()
+        self._selector.register(sock, _interest(call), call)
+
+    def events(self) -> Iterator[Event]:
+        """What the slots say, in the order in which it arrives, until all have acknowledged.
+
+        The caller may stop in between and ask again. Raises a slot's `AttemptFailedError`, or `ConnectionLostError`.
+        """
+        while self._calls:
+            for key, ready in self._selector.select(self._launch.health_seconds):
+                call: _Call = key.data
+                if ready & selectors.EVENT_WRITE:
+                    call.heard = time.monotonic()
+                    call.waits_to_send = call.send()
+                    self._selector.modify(call.sock, _interest(call), call)
+                if ready & selectors.EVENT_READ:
+                    call.heard = time.monotonic()
+                    for event in call.events():
+                        if isinstance(event, PartitionAck):
+                            self._end(call)
+                        yield event
+            self._look_after_silent()
+
+    def abandon(self) -> None:
+        """Give the attempt up. Slots that are at work notice that their connection is gone, and undo."""
+        for call in list(self._calls.values()):
+            self._end(call)
+            self._drop(call.place)
+
+    def _end(self, call: _Call) -> None:
+        self._selector.unregister(call.sock)
+        del self._calls[call.place]
+
+    def _look_after_silent(self) -> None:
+        seconds = self._launch.health_seconds
+        for call in list(self._calls.values()):
+            if time.monotonic() - call.heard < seconds:
+                continue
+            if not lives(call.address, self._launch.secret, seconds):
+                kill(call.address)
+                raise ConnectionLostError("the slot hangs: it does not answer pings; it is replaced")
+            call.heard = time.monotonic()
+
+    # --- connections
+
+    def _connection(self, known: SlotAddress | None, place: Place) -> tuple[socket.socket, SlotAddress]:
+        found = self._idle.get(place)
+        if found is not None and (known is None or found[1] == known) and not _has_ended(found[0]):
+            return found
+        self._drop(place)
+        found = self._idle[place] = find_or_start(self._launch, known, place)
+        return found
+
+    def tell(self, token: str) -> None:
+        """Tell all slots that the checkpoint with `token` is durable. The next epoch tells those that do not hear it."""
+        for place, (sock, _) in list(self._idle.items()):
+            message = b"".join(packed(sock, Message.COMPLETED, token.encode()))
+            try:
+                heard = sock.send(message) == len(message)
+            except OSError:
+                heard = False
+            if not heard:
+                self._drop(place)
+
+    def _drop(self, place: Place) -> None:
+        found = self._idle.pop(place, None)
+        if found is not None:
+            with contextlib.suppress(OSError):
+                found[0].shutdown(socket.SHUT_RDWR)
+            found[0].close()
+
+    def close(self) -> None:
+        """Close all connections. The slots stay."""
+        self.abandon()
+        for place in list(self._idle):
+            self._drop(place)
+        self._selector.close()
+
+
+def _interest(call: _Call) -> int:
+    return selectors.EVENT_READ | selectors.EVENT_WRITE if call.waits_to_send else selectors.EVENT_READ
+
+
+def _has_ended(sock: socket.socket) -> bool:
+    """Whether the other end of an idle connection has closed it. A slot says nothing between epochs."""
     try:
-        for step in steps:
-            if step.kind == "chunk":
-                send(sock, Message.CHUNK, _NUMBER.pack(step.node), step.value)
-            elif step.kind == "watermark":
-                send(sock, Message.WATERMARK, marshal.dumps((step.node, step.value)))
-            else:
-                send(sock, Message.IDLE, marshal.dumps((step.node, step.value)))
-        send(sock, Message.END)
-    except ConnectionLostError:
-        pass  # the receiving thread notices it too, and raises
-    except BaseException:
-        # Without END the slot would wait for ever. Cut the connection, so that the slot rolls back.
-        with contextlib.suppress(OSError):
-            sock.shutdown(socket.SHUT_RDWR)
-        raise
+        sock.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
+    except BlockingIOError:
+        return False
+    except OSError:
+        pass
+    return True
 
 
-def shut_down(address: SlotAddress, secret: bytes) -> None:
-    """Tell a slot that its job is over. If the slot does not answer, it is gone or will end with its executor."""
-    with contextlib.suppress(ConnectionLostError, OSError), connect(address, secret) as sock:
-        send(sock, Message.SHUTDOWN)
-        with contextlib.suppress(OSError):
-            sock.settimeout(CONNECT_SECONDS)
-            sock.recv(1)  # until the slot has closed its end
+def _messages(sock: socket.socket, begin: BeginEpoch, steps: Iterator[Step]) -> Iterator[list[bytes | memoryview]]:
+    yield packed(sock, Message.BEGIN, pickle.dumps(begin))
+    for step in steps:
+        if step.kind == "chunk":
+            yield packed(sock, Message.CHUNK, _NUMBER.pack(step.node), step.value)
+        elif step.kind == "watermark":
+            yield packed(sock, Message.WATERMARK, marshal.dumps((step.node, step.value)))
+        else:
+            yield packed(sock, Message.IDLE, marshal.dumps((step.node, step.value)))
+    yield packed(sock, Message.END)

@@ -1,9 +1,10 @@
 """The state machine of a slot: which epoch its state belongs to, and how it reaches the next one. Knows no sockets.
 
 The slot holds the state of an accepted epoch (all partitions acknowledged it). After `finish` it also holds the changes
-of one more epoch, whose verdict it does not know yet. The next `begin` names the last accepted epoch, so the slot keeps
-or undoes those changes, and says whether the last checkpoint succeeded. If the slot cannot reach the state to start
-from in memory (by keeping, by undoing, by going back to the last checkpoint), it loads the last checkpoint.
+of one more epoch, whose verdict it does not know yet. `checkpoint_completed` says that its checkpoint is durable; where
+that does not come, the next `begin` names the last accepted epoch, so the slot keeps or undoes those changes, and says
+whether the last checkpoint succeeded. If the slot cannot reach the state to start from in memory (by keeping, by
+undoing, by going back to the last checkpoint), it loads the last checkpoint.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 import gc
 import logging
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from headwater.checkpoint.paths import CheckpointLayout, SnapshotKind
@@ -113,20 +114,32 @@ class Slot:
         assert self._runner is not None
         return self._runner
 
-    def run(self, begin: BeginEpoch, emit: Emit, steps: Iterable[Step]) -> PartitionAck:
-        """Run one attempt: get to its base, apply its input, end it. Call `abort` if this raises."""
+    def run(
+        self,
+        begin: BeginEpoch,
+        emit: Emit,
+        steps: Iterable[Step],
+        output_ended: Callable[[], None] = lambda: None,
+    ) -> PartitionAck:
+        """Run one attempt: get to its base, apply its input, end it. Call `abort` if this raises.
+
+        `output_ended` is called after the last `emit`, before anything is persisted.
+        """
         restored = self.begin(begin, emit)
         for _ in run_steps(self.runner, steps, begin.attempt.epoch):
             pass
-        return self.finish(begin, restored)
+        return self.finish(begin, restored, output_ended)
 
-    def finish(self, begin: BeginEpoch, restored: bool) -> PartitionAck:
+    def finish(
+        self, begin: BeginEpoch, restored: bool, output_ended: Callable[[], None] = lambda: None
+    ) -> PartitionAck:
         """End the epoch after its last input, and start to persist its changes if it is a cut. Return the ack.
 
         The next `begin` says whether the epoch was accepted.
         """
         outcome = self.runner.finish_epoch(begin.now_ms)
         fault.reached("processed", begin.attempt.epoch)
+        output_ended()
         after_processing = time.perf_counter()
         ack = PartitionAck(self._address.place, outcome, address=self._address, restored=restored)
         if begin.checkpointing:
@@ -162,6 +175,19 @@ class Slot:
 
     # --- getting to a state
 
+    def checkpoint_completed(self, token: str) -> None:
+        """The checkpoint with `token` is durable, so its epoch was accepted. Called between epochs; may come late.
+
+        Without it the next `begin` would say so. But that may be long in coming, and until then whoever asks for
+        committed values would get those before the checkpoint.
+        """
+        if self._runner is None or self._dirty:
+            return
+        if self._pending is not None and self._pending[0] == token:
+            self._keep_pending()
+        if self._pending is None and self._in_flight == token:
+            self._complete_checkpoint()
+
     def _settle(self, begin: BeginEpoch) -> None:
         """Keep or undo the pending epoch, and settle the checkpoint in flight, as `begin.base` says."""
         base = begin.base
@@ -169,33 +195,43 @@ class Slot:
             self.abort()
         if self._runner is None:
             return
-        backends = self._runner.backends()
         if self._pending is not None:
-            (token, cut), self._pending = self._pending, None
-            if token != base.token:
+            if self._pending[0] == base.token:
+                self._keep_pending()
+            else:
+                (token, _), self._pending = self._pending, None
                 self._undo()
                 self._forget_upload(token)
-            else:
-                for backend in backends:
-                    backend.commit_epoch(cut=cut)
-                self._accepted = token
-                self._in_flight = token if cut else self._in_flight
         if self._in_flight is None:
             return
         if not begin.checkpointing or self._in_flight == base.durable_token:
-            for backend in backends:
-                backend.checkpoint_completed()
-            self._natives.checkpoint_completed()
-            self._forget_upload(self._in_flight)
-            self._durable, self._in_flight = self._in_flight, None
-            self._rewrites = False
+            self._complete_checkpoint()
         elif self._in_flight != base.in_flight:
-            for backend in backends:
+            for backend in self._runner.backends():
                 backend.checkpoint_failed()
             self._forget_upload(self._in_flight)
             if self._full_token == self._in_flight:
                 self._drop_full()
             self._in_flight = None
+
+    def _keep_pending(self) -> None:
+        """The pending epoch was accepted."""
+        assert self._pending is not None
+        (token, cut), self._pending = self._pending, None
+        for backend in self.runner.backends():
+            backend.commit_epoch(cut=cut)
+        self._accepted = token
+        self._in_flight = token if cut else self._in_flight
+
+    def _complete_checkpoint(self) -> None:
+        """The checkpoint in flight is durable."""
+        assert self._in_flight is not None
+        for backend in self.runner.backends():
+            backend.checkpoint_completed()
+        self._natives.checkpoint_completed()
+        self._forget_upload(self._in_flight)
+        self._durable, self._in_flight = self._in_flight, None
+        self._rewrites = False
 
     def _go_back_to(self, base: Base) -> bool:
         """Undo in memory all epochs since the last durable checkpoint. Return False if that state must be loaded."""

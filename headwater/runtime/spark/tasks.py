@@ -13,6 +13,7 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing
 
 from pyspark import TaskContext
 
@@ -24,7 +25,7 @@ from headwater.runtime.epoch.failure import AttemptFailedError, FailureReason, f
 from headwater.runtime.epoch.messages import EpochHeader, PartitionAck, SourceTask
 from headwater.runtime.epoch.steps import run_steps
 from headwater.runtime.main_module import load_plan
-from headwater.runtime.slot.relay import Watch, find_or_start, run_epoch
+from headwater.runtime.slot.relay import OutputEnded, Relay
 from headwater.runtime.slot.starter import SlotLaunch, local_host
 from headwater.runtime.spark.quiet_worker import leave_quietly
 from headwater.runtime.spark.worker_watch import watch_this_worker
@@ -218,13 +219,14 @@ def _run_stage(task: _Task, frames: Iterable[bytes]) -> Iterator[Routed]:
 
 def _in_slot(task: _Task, collected: StageInput, floors: dict[int, int]) -> Iterator[Routed]:
     header, launch = task.header, task.launch
-    sock, address = find_or_start(launch, header.address_book.get(task.place), task.place)
-    watch = Watch(sock, address, launch.secret, launch.health_seconds)
-    for event in run_epoch(sock, header.begin_for(task.place), collected.steps(floors), watch):
-        if isinstance(event, PartitionAck):
-            yield from task.to_driver(event)
-        else:
-            yield from task.route((event,))
+    with closing(Relay(launch)) as relay:
+        known = header.address_book.get(task.place)
+        relay.call(known, task.place, header.begin_for(task.place), collected.steps(floors))
+        for event in relay.events():
+            if isinstance(event, PartitionAck):
+                yield from task.to_driver(event)
+            elif not isinstance(event, OutputEnded):
+                yield from task.route((event,))
 
 
 def _in_worker(task: _Task, collected: StageInput, floors: dict[int, int]) -> Iterator[Routed]:

@@ -21,7 +21,7 @@ from headwater.runtime.slot import process, protocol
 from headwater.runtime.slot.directories import socket_directory
 from headwater.runtime.slot.process import SlotConfig, SlotServer
 from headwater.runtime.slot.protocol import Message, Receiver, authenticate_client, authenticate_server, send
-from headwater.runtime.slot.relay import connect
+from headwater.runtime.slot.connection import connect
 from headwater.runtime.slot.starter import local_host
 
 SECRET = b"s" * 32
@@ -156,6 +156,10 @@ def server(tmp_path: Path) -> Iterator[SlotServer]:
     server = SlotServer(config)
     stop = threading.Event()
 
+    def read(sock: socket.socket) -> None:
+        with contextlib.suppress(AttributeError):  # what a bomb leaves behind is no BeginEpoch
+            server._read_from(sock)
+
     def accept() -> None:
         listener = server._listeners[0]
         listener.settimeout(0.05)
@@ -164,10 +168,7 @@ def server(tmp_path: Path) -> Iterator[SlotServer]:
                 sock, _ = listener.accept()
             except TimeoutError:
                 continue
-            try:
-                server._greet(sock)
-            except AttributeError:  # what a bomb leaves behind is no BeginEpoch
-                sock.close()
+            threading.Thread(target=read, args=(sock,), daemon=True).start()
 
     thread = threading.Thread(target=accept)
     thread.start()
@@ -194,7 +195,7 @@ def test_a_stranger_is_refused_before_a_byte_is_unpickled(server: SlotServer, tm
         assert sock.recv(1) == b""
     sock.close()
     assert not bomb.exists()
-    assert server._epochs.empty()
+    assert server._work.empty()
     # The same message from somebody who knows the secret is read: the bomb is a real one.
     with connect(server.address, SECRET) as friend:
         send(friend, Message.BEGIN, pickle.dumps(Bomb(str(bomb))))
@@ -218,7 +219,7 @@ def test_ping_is_answered(server: SlotServer) -> None:
 def test_an_older_attempt_is_fenced_and_a_newer_one_cuts_the_current(server: SlotServer) -> None:
     current = connect(server.address, SECRET)
     send(current, Message.BEGIN, pickle.dumps(begin(5)))
-    epoch = server._epochs.get(timeout=5)
+    epoch = server._work.get(timeout=5)
     assert epoch is not None
     server._current = epoch.sock  # as if the main thread were at work on it
 
@@ -230,7 +231,7 @@ def test_an_older_attempt_is_fenced_and_a_newer_one_cuts_the_current(server: Slo
 
     with connect(server.address, SECRET) as newer:
         send(newer, Message.BEGIN, pickle.dumps(begin(6)))
-        taken = server._epochs.get(timeout=5)
+        taken = server._work.get(timeout=5)
         assert taken is not None and taken.begin.attempt.number == 6
         current.settimeout(5)
         assert current.recv(1) == b"", "the older attempt's connection was not cut"

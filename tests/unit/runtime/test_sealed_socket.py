@@ -25,7 +25,7 @@ from headwater.runtime.slot.protocol import (
     authenticate_server,
     send,
 )
-from headwater.runtime.slot.relay import connect
+from headwater.runtime.slot.connection import connect
 from headwater.runtime.slot.starter import local_host
 
 SECRET = b"s" * 32
@@ -227,7 +227,7 @@ def slot_on_tcp(tmp_path: Path) -> Iterator[SlotServer]:
 
     def accept() -> None:
         sock, _ = server._listeners[1].accept()
-        server._greet(sock)
+        server._read_from(sock)
 
     thread = threading.Thread(target=accept)
     thread.start()
@@ -251,7 +251,7 @@ def test_a_slot_unpickles_nothing_that_was_put_into_the_stream(tmp_path: Path) -
             send(relay, Message.BEGIN, b"x" * 1000)
             between.end()
     assert not bomb.exists()
-    assert server._epochs.empty()
+    assert server._work.empty()
 
 
 def test_a_slot_refuses_a_relay_that_means_another_one(tmp_path: Path) -> None:
