@@ -39,7 +39,7 @@ def test_slots_and_driver_die_and_nothing_is_lost(s3: S3Server, tmp_path: Path, 
     def die(header: EpochHeader) -> None:
         if header.attempt.epoch == 4 and "slots" not in died:
             died.append("slots")
-            job.engine.slots.clear()
+            job.engine.slots.by_place.clear()
             raise AttemptFailedError("all slots died", FailureReason.PROCESS_LOST)
         if header.attempt.epoch == 7 and "driver" not in died:
             died.append("driver")

@@ -62,8 +62,8 @@ from headwater.runtime.job.requests import Request
 from headwater.runtime.job.requirements import check_requirements
 from headwater.runtime.job.start import JobStart, prepare_start
 from headwater.runtime.main_module import capture_main
-from headwater.runtime.slot.directories import socket_directory
 from headwater.runtime.slot.connection import shut_down
+from headwater.runtime.slot.directories import socket_directory
 from headwater.runtime.slot.starter import SlotLaunch, slots_on_this_host
 
 if TYPE_CHECKING:

@@ -29,7 +29,7 @@ _SMALL = 1 << 16
 
 
 class Message(IntEnum):
-    """The kind of a message: what a relay or the driver sends to a slot, what the slot answers, and the resident task's."""
+    """The kind of a message: to a slot, from a slot, and between the driver and the resident task."""
 
     BEGIN = 1  # pickle(BeginEpoch)
     CHUNK = 2  # 8 bytes edge, then the payload of a DATA frame

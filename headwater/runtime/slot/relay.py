@@ -14,7 +14,6 @@ import struct
 import time
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from headwater.common.ids import Place
 from headwater.runtime.epoch.failure import AttemptFailedError, ConnectionLostError
@@ -23,21 +22,11 @@ from headwater.runtime.epoch.steps import Step
 from headwater.runtime.slot.connection import connect, kill, lives
 from headwater.runtime.slot.protocol import Message, Receiver, packed
 from headwater.runtime.slot.starter import SlotLaunch, launch_slot, local_host, slots_on_this_host
+from headwater.runtime.stage.round import Event, OutputEnded
 
 _NUMBER = struct.Struct("<q")
 _SEND_BYTES = 1 << 18
 """So much is taken from an epoch's input at a time."""
-
-
-@dataclass(frozen=True)
-class OutputEnded:
-    """A partition has sent its last output of the epoch. Its acknowledgement follows."""
-
-    place: Place
-
-
-Event = tuple[int, bytes] | OutputEnded | PartitionAck
-"""What a slot says: a frame with its target, the end of its output, or that it has done its part."""
 
 
 def find_or_start(launch: SlotLaunch, known: SlotAddress | None, place: Place) -> tuple[socket.socket, SlotAddress]:
@@ -116,7 +105,7 @@ class _Call:
 
 
 class Relay:
-    """Runs attempts on slots. Not thread safe.
+    """The slots of a job, in other processes (`stage.round.Slots`). Not thread safe.
 
     After an error every attempt under way is lost: `abandon` cuts the connections of those that have not acknowledged.
     """
@@ -188,7 +177,7 @@ class Relay:
         return found
 
     def tell(self, token: str) -> None:
-        """Tell all slots that the checkpoint with `token` is durable. The next epoch tells those that do not hear it."""
+        """Tell all slots that the checkpoint with `token` is durable. Those that do not hear it learn it later."""
         for place, (sock, _) in list(self._idle.items()):
             message = b"".join(packed(sock, Message.COMPLETED, token.encode()))
             try:

@@ -25,11 +25,13 @@ from headwater.runtime.epoch.failure import AttemptFailedError, FailureReason, f
 from headwater.runtime.epoch.messages import EpochHeader, PartitionAck, SourceTask
 from headwater.runtime.epoch.steps import run_steps
 from headwater.runtime.main_module import load_plan
-from headwater.runtime.slot.relay import OutputEnded, Relay
+from headwater.runtime.slot.relay import Relay
 from headwater.runtime.slot.starter import SlotLaunch, local_host
 from headwater.runtime.spark.quiet_worker import leave_quietly
 from headwater.runtime.spark.worker_watch import watch_this_worker
 from headwater.runtime.stage.input import StageInput
+from headwater.runtime.stage.readers import Readers
+from headwater.runtime.stage.round import OutputEnded
 from headwater.runtime.stage.runner import RunnerIdentity, StageRunner
 from headwater.runtime.stage.source_task import run_source_task
 
@@ -179,9 +181,7 @@ def _read_splits(task: _Task, source_task: SourceTask) -> Iterator[Routed]:
     source = next(source for source in job.plan.sources if source.id == source_task.source_id)
     runner, outbox = job.borrow_runner(Place(0, source_task.subtask), header.attempt.incarnation)
     outbox.clear()
-    for message in run_source_task(
-        runner, source_task, source.source, source.name, header.attempt, header.now_ms, header.batch_records
-    ):
+    for message in run_source_task(runner, source_task, source, header, Readers()):
         yield from task.route(outbox)
         outbox.clear()
         if message is not None:

@@ -65,9 +65,9 @@ class StageInput:
         self.passing: list[tuple[Header, bytes]] = []
         self.errors: list[tuple[Header, bytes]] = []
 
-    def add(self, frame: bytes) -> None:
-        """Add one frame from the shuffle."""
-        header = decode_header(frame)
+    def add(self, frame: bytes, header: Header | None = None) -> None:
+        """Add one frame, whose `header` the caller may have read already."""
+        header = header or decode_header(frame)
         if header.kind == FrameKind.ERROR:
             self.errors.append((header, frame))
         elif header.stage != self._stage:

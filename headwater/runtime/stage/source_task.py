@@ -4,92 +4,90 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
 from typing import Any
 
 from headwater.common.errors import HeadwaterError, UserCodeError
 from headwater.common.ids import MAX_WATERMARK
-from headwater.runtime.epoch.messages import (
-    Attempt,
-    EpochHeader,
-    EpochOutcome,
-    SourceAck,
-    SourceTask,
-    SplitAck,
-    SplitAssignment,
-)
-from headwater.runtime.stage.runner import StageRunner
+from headwater.graph.plan import SourceSpec
+from headwater.runtime.epoch.messages import EpochHeader, EpochOutcome, SourceAck, SourceTask, SplitAck, SplitAssignment
+from headwater.runtime.stage.readers import OpenReader, Readers
+from headwater.runtime.stage.runner import Fan, StageRunner
 from headwater.state.copying import all_captured
 from headwater.state.operator_backend import OperatorStateBackend
 
 
 def run_source_task(
-    runner: StageRunner, task: SourceTask, source: Any, source_name: str, attempt: Attempt, now_ms: int, batch: int
+    runner: StageRunner, task: SourceTask, spec: SourceSpec, header: EpochHeader, readers: Readers
 ) -> Iterator[SplitAck | SourceAck | None]:
     """Read the task's splits. Yield None after each batch, so that the caller can send the output on."""
-    total = EpochOutcome()
+    attempt, total = header.attempt, EpochOutcome()
     for ordinal, assignment in enumerate(task.splits):
-        yield from _read_split(runner, task, assignment, source, source_name, attempt, ordinal, now_ms, batch, total)
+        states = runner.restore_split_operators(load_operator_state(assignment.operator_state))
+        runner.begin_epoch(
+            attempt.epoch, f"{attempt.id}-{task.index}-{ordinal}", header.now_ms, assignment.watermarks,
+            source_id=task.source_id, channel=assignment.split.split_id,
+        )  # fmt: skip
+        read = _Read()
+        yield from _read_split(runner.source_output(task.source_id), spec, assignment, header, readers, read)
+        outcome = runner.finish_epoch(header.now_ms, ended=read.finished)
+        total.add(outcome)
+        yield SplitAck(
+            task.source_id, assignment.split.split_id, read.position, read.records, read.finished,
+            dump_operator_state(states), outcome.watermarks, read.counters,
+        )  # fmt: skip
     if task.marker is not None:
         runner.restore_split_operators({})
         runner.begin_epoch(
-            attempt.epoch, f"{attempt.id}-{task.index}-marker", now_ms, task.marker,
+            attempt.epoch, f"{attempt.id}-{task.index}-marker", header.now_ms, task.marker,
             source_id=task.source_id, channel="source",
         )  # fmt: skip
         if task.final:
             runner.source_output(task.source_id).emit_watermark(MAX_WATERMARK)
-        total.add(runner.finish_epoch(now_ms, ended=task.exhausted))
+        total.add(runner.finish_epoch(header.now_ms, ended=task.exhausted))
         yield None
     yield SourceAck(task.index, total)
 
 
+@dataclass
+class _Read:
+    """What was read of a split in this epoch."""
+
+    records: int = 0
+    finished: bool = False
+    position: bytes = b""
+    counters: dict[str, int] = field(default_factory=dict)
+
+
 def _read_split(
-    runner: StageRunner,
-    task: SourceTask,
-    assignment: SplitAssignment,
-    source: Any,
-    source_name: str,
-    attempt: Attempt,
-    ordinal: int,
-    now_ms: int,
-    batch: int,
-    total: EpochOutcome,
-) -> Iterator[SplitAck | None]:
-    split = assignment.split
-    states = runner.restore_split_operators(load_operator_state(assignment.operator_state))
-    runner.begin_epoch(
-        attempt.epoch, f"{attempt.id}-{task.index}-{ordinal}", now_ms, assignment.watermarks,
-        source_id=task.source_id, channel=split.split_id,
-    )  # fmt: skip
-    output = runner.source_output(task.source_id)
-    position = None if assignment.position is None else pickle.loads(assignment.position)
-    finished, count = False, 0
+    output: Fan, spec: SourceSpec, assignment: SplitAssignment, header: EpochHeader, readers: Readers, read: _Read
+) -> Iterator[None]:
+    """Read the split up to its budget and pass its records on. Yields after each batch; says in `read` how far."""
+    opened: OpenReader | None = None
     try:
-        reader = source.open_reader(split, position)
-        try:
-            while count < assignment.budget:
-                records = reader.read_batch(min(batch, assignment.budget - count))
-                if records is None:
-                    finished = True
-                    break
-                if not records:
-                    break
-                count += len(records)
-                output.emit(all_captured(records), source.timestamps_of(records))
-                yield None
-            position = reader.position()
-            counters = reader.counters()
-        finally:
-            reader.close()
+        opened = readers.open(spec.id, spec.source, assignment)
+        while read.records < assignment.budget:
+            records = opened.reader.read_batch(min(header.batch_records, assignment.budget - read.records))
+            if records is None:
+                read.finished = True
+                break
+            if not records:
+                break
+            read.records += len(records)
+            output.emit(all_captured(records), spec.source.timestamps_of(records))
+            yield None
+        read.position = pickle.dumps(opened.reader.position(), 5)
+        read.counters = opened.newly_counted()
+        readers.done(opened, read.position, finished=read.finished)
+        opened = None
     except HeadwaterError:
         raise
     except Exception as error:
-        raise UserCodeError.from_exception(error, source_name, f"split {split.split_id}", attempt.epoch) from error
-    outcome = runner.finish_epoch(now_ms, ended=finished)
-    total.add(outcome)
-    yield SplitAck(
-        task.source_id, split.split_id, pickle.dumps(position, 5), count, finished, dump_operator_state(states),
-        outcome.watermarks, counters,
-    )  # fmt: skip
+        what = f"split {assignment.split.split_id}"
+        raise UserCodeError.from_exception(error, spec.name, what, header.attempt.epoch) from error
+    finally:
+        if opened is not None:
+            readers.failed(opened)
 
 
 def read_dataframe(

@@ -95,7 +95,7 @@ class Run:
                 job._clean_up(None)
             finally:
                 for engine in job.engines:
-                    for slot in engine.slots.values():
+                    for slot in engine.slots.by_place.values():
                         slot.close()
                 if hasattr(job, "_start"):
                     job._start.release()

@@ -1,14 +1,16 @@
 """Runs epoch attempts on simulated slots: the real `Slot` and `StageRunner`, each slot an actor of its own.
 
-As on Spark: a stage begins when the one before it has ended in all partitions; partitions run side by side; a slot
-serves one attempt at a time and only the newest; a relay that loses its slot fails the attempt.
+The loop over the stages is the product's (`stage/round.py`); the relay between it and the slots is simulated. Partitions
+run side by side; a slot serves one attempt at a time and only the newest; a relay that loses its slot fails the attempt.
 """
 
 from __future__ import annotations
 
 import os
 import pickle
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from headwater.checkpoint.paths import CheckpointLayout
@@ -16,38 +18,40 @@ from headwater.common.errors import HeadwaterError
 from headwater.common.ids import Place
 from headwater.graph.plan import JobPlan
 from headwater.runtime.epoch import fault
-from headwater.runtime.epoch.chunk import decode_header
 from headwater.runtime.epoch.failure import ConnectionLostError, failure_of
 from headwater.runtime.epoch.messages import BeginEpoch, EpochHeader, PartitionAck, SlotAddress, SourceTask
 from headwater.runtime.epoch.steps import Step
 from headwater.runtime.slot.fence import AttemptFence
 from headwater.runtime.slot.slot import Slot
-from headwater.runtime.stage.edges import Emit
-from headwater.runtime.stage.input import StageInput
-from headwater.runtime.stage.runner import RunnerIdentity, StageRunner
-from headwater.runtime.stage.source_task import read_dataframe, run_source_task
+from headwater.runtime.stage.readers import KeptReaders
+from headwater.runtime.stage.round import Event, OutputEnded, Round
+from headwater.runtime.stage.runner import StageRunner
+from headwater.runtime.stage.runners import StatelessRunners
+from headwater.runtime.stage.source_task import read_dataframe
 from tests.chaos.simulator import faults
 from tests.chaos.simulator.scheduler import SimulatedBackground
 
 if TYPE_CHECKING:
     from tests.chaos.simulator.driver import Driver
 
-Routed = tuple[int, bytes]
-Frames = dict[Place, list[bytes]]
-"""{(stage, partition): the frames on their way there}"""
-
 
 class Call:
     """One attempt on one slot, as its relay sees it."""
 
-    def __init__(self, begin: BeginEpoch, steps: list[Step], emit: Emit) -> None:
+    def __init__(self, place: Place, begin: BeginEpoch, steps: list[Step], events: deque[Event]) -> None:
+        self.place = place
         self.begin = begin
         self.steps = steps
-        self.emit = emit
+        self._events = events
         self.cut = False
         """The connection is gone. The slot notices when it next receives."""
         self.ack: PartitionAck | None = None
         self.error: Exception | None = None
+
+    def say(self, event: Event) -> None:
+        """What the slot says to its relay, if that is still there."""
+        if not self.cut:
+            self._events.append(event)
 
     def lose(self) -> None:
         """The relay dies: whatever the slot says is not heard."""
@@ -107,10 +111,16 @@ class SlotHost:
 
     def _apply(self, call: Call) -> None:
         self.call = call
-        ack = self.slot.run(call.begin, call.emit, self._received(call))
+        ack = self.slot.run(
+            call.begin,
+            lambda target, frame: call.say((target, frame)),
+            self._received(call),
+            lambda: call.say(OutputEnded(call.place)),
+        )
         if not call.cut:
             # As it arrives at the driver: nothing is shared with the slot.
             call.ack = pickle.loads(pickle.dumps(ack))
+            call.say(call.ack)
             fault.reached("acked", call.begin.attempt.epoch)
 
     @staticmethod
@@ -139,7 +149,8 @@ class SimulatedEngine:
         self.job_id = job_id
         self.layout = layout
         self.hosts: dict[Place, SlotHost] = {}
-        self._readers: dict[int, tuple[StageRunner, list[Routed]]] = {}
+        self._runners = StatelessRunners(plan, job_id)
+        self._readers = KeptReaders()
 
     def forget(self, host: SlotHost) -> None:
         """The relays do not find this slot any more."""
@@ -151,8 +162,9 @@ class SimulatedEngine:
     def run(self, header: EpochHeader, tasks: Sequence[SourceTask], dataframes: Mapping[int, Any]) -> list[Any]:
         world = self.driver.world
         world.attempt_begins()
-        messages: list[Any] = []
-        frames: Frames = {}
+        relay = SimulatedRelay(self)
+        attempt = SimulatedRound(self.plan, header, self._runners, self._readers, relay)
+        attempt.driver = self.driver
         try:
             world.reached(faults.ATTEMPT_STARTED, self.driver)
             if header.base.in_flight is not None:
@@ -161,18 +173,14 @@ class SimulatedEngine:
                     world.reached(faults.FULL_IN_FLIGHT, self.driver)
                 if header.restores:
                     world.reached(faults.FIRST_IN_FLIGHT, self.driver)
-            for task in tasks:
-                messages += self._read(header, task, frames)
-                world.reached(faults.SOURCE_READ, self.driver)
             for source_id, dataframe in dataframes.items():
-                messages += self._read_dataframe(header, source_id, dataframe, frames)
-                world.reached(faults.SOURCE_READ, self.driver)
-            for stage in self.plan.stages[1:]:
-                messages += self._run_stage(header, stage.index, stage.parallelism, frames)
+                attempt.read(0, partial(_dataframe_messages, header, source_id, dataframe))
+            acks = attempt.run(tasks)
             world.reached(faults.EPOCH_ACKED, self.driver)
         except HeadwaterError as error:
+            relay.cut()
             raise failure_of(error, "the engine") from None
-        return messages
+        return [pickle.loads(pickle.dumps(ack)) for ack in acks]
 
     def cancel(self) -> None:
         pass
@@ -180,79 +188,58 @@ class SimulatedEngine:
     def close(self) -> None:
         pass
 
-    # --- stages
 
-    def _read(self, header: EpochHeader, task: SourceTask, frames: Frames) -> list[Any]:
-        source = next(source for source in self.plan.sources if source.id == task.source_id)
+def _dataframe_messages(header: EpochHeader, source_id: int, dataframe: Any, runner: StageRunner) -> Iterator[Any]:
+    return read_dataframe(runner, header, source_id, 0, [dataframe.rows])
 
-        def read(runner: StageRunner) -> Iterator[Any]:
-            return run_source_task(
-                runner, task, source.source, source.name, header.attempt, header.now_ms, header.batch_records
-            )
 
-        return self._in_worker(task.subtask, read, frames)
+class SimulatedRound(Round):
+    """The loop of the product. After each task of stage 0 something may happen."""
 
-    def _read_dataframe(self, header: EpochHeader, source_id: int, dataframe: Any, frames: Frames) -> list[Any]:
-        return self._in_worker(0, lambda runner: read_dataframe(runner, header, source_id, 0, [dataframe.rows]), frames)
+    driver: Driver
 
-    def _in_worker(self, subtask: int, read: Callable[[StageRunner], Iterator[Any]], frames: Frames) -> list[Any]:
-        # A worker keeps its runner from epoch to epoch, but only after success.
-        runner, outbox = self._readers.pop(subtask, None) or self._new_reader(subtask)
-        outbox.clear()
-        found = list(read(runner))
-        for target, frame in outbox:
-            frames.setdefault((decode_header(frame).stage, target), []).append(frame)
-        self._readers[subtask] = (runner, outbox)
-        return [pickle.loads(pickle.dumps(message)) for message in found if message is not None]
+    def read(self, subtask: int, messages_of: Callable[[StageRunner], Iterable[Any]]) -> None:
+        super().read(subtask, messages_of)
+        self.driver.world.reached(faults.SOURCE_READ, self.driver)
 
-    def _new_reader(self, subtask: int) -> tuple[StageRunner, list[Routed]]:
-        outbox: list[Routed] = []
-        identity = RunnerIdentity(self.job_id, subtask)
-        runner = StageRunner(self.plan, 0, identity, lambda target, frame: outbox.append((target, frame)))
-        runner.open()
-        return runner, outbox
 
-    def _run_stage(self, header: EpochHeader, stage: int, parallelism: int, frames: Frames) -> list[Any]:
-        """All partitions side by side. The first that fails ends the attempt: the other relays go, too."""
-        calls = [self._call(header, Place(stage, partition), frames) for partition in range(parallelism)]
-        scheduler = self.driver.world.scheduler
-        scheduler.wait_until(
-            lambda: (
-                all(call.ack is not None for _, call in calls)
-                or any(call.cut or call.error or (host.dead and call.ack is None) for host, call in calls)
-            )
-        )
-        for _, call in calls:
-            if call.error is not None:
-                self._cut(calls)
-                raise call.error
-        lost = [host.place for host, call in calls if call.ack is None]
-        if lost:
-            self._cut(calls)
-            raise ConnectionLostError(f"stage {stage}: partitions {lost} do not answer")
-        return [call.ack for _, call in calls if call.ack is not None]
+class SimulatedRelay:
+    """The slots of one attempt (`stage.round.Slots`), side by side. The first that fails ends the attempt."""
 
-    @staticmethod
-    def _cut(calls: list[tuple[SlotHost, Call]]) -> None:
-        for _, call in calls:
-            call.lose()
+    def __init__(self, engine: SimulatedEngine) -> None:
+        self._engine = engine
+        self._calls: list[tuple[SlotHost, Call]] = []
+        self._events: deque[Event] = deque()
 
-    def _call(self, header: EpochHeader, place: Place, frames: Frames) -> tuple[SlotHost, Call]:
-        collected = StageInput(place[0])
-        for frame in frames.pop(place, []):
-            collected.add(frame)
-        begin = header.begin_for(place)
-        steps = list(collected.steps(header.floors(self.plan.stages[place[0]], place[1])))
-        host = self.hosts.get(place)
+    def call(self, known: SlotAddress | None, place: Place, begin: BeginEpoch, steps: Iterator[Step]) -> None:
+        hosts = self._engine.hosts
+        host = hosts.get(place)
         if host is None:
-            host = self.hosts[place] = SlotHost(self, place)
-        call = Call(pickle.loads(pickle.dumps(begin)), steps, _into(frames))
+            host = hosts[place] = SlotHost(self._engine, place)
+        call = Call(place, pickle.loads(pickle.dumps(begin)), list(steps), self._events)
+        self._calls.append((host, call))
         host.receive(call)
-        return host, call
 
+    def events(self) -> Iterator[Event]:
+        scheduler = self._engine.driver.world.scheduler
+        while True:
+            scheduler.wait_until(
+                lambda: self._events or all(call.ack is not None for _, call in self._calls) or self._is_lost()
+            )
+            if not self._events:
+                break
+            yield self._events.popleft()
+        for _, call in self._calls:
+            if call.error is not None:
+                raise call.error
+        lost = [host.place for host, call in self._calls if call.ack is None]
+        if lost:
+            raise ConnectionLostError(f"partitions {lost} do not answer")
 
-def _into(frames: Frames) -> Callable[[int, bytes], None]:
-    def emit(target: int, frame: bytes) -> None:
-        frames.setdefault((decode_header(frame).stage, target), []).append(frame)
+    def _is_lost(self) -> bool:
+        return any(call.cut or call.error or (host.dead and call.ack is None) for host, call in self._calls)
 
-    return emit
+    def cut(self) -> None:
+        """The attempt is lost: the other relays go, too."""
+        for _, call in self._calls:
+            call.lose()

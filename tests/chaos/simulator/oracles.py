@@ -14,6 +14,7 @@ from headwater.checkpoint.savepoint.savepoint import Savepoint, open_savepoint
 from headwater.checkpoint.snapshot.native_reader import snapshot_sections
 from headwater.checkpoint.store import ManifestStore
 from headwater.common.errors import CheckpointError, FencedError, HeadwaterError, JobFailedError
+from headwater.graph.plan import JobPlan
 from headwater.state.operator_backend import OperatorStateBackend
 from headwater.state.snapshot.section import BROADCAST, OPERATOR, Section
 from headwater.state.snapshot.stored_state import StoredKeyedState
@@ -131,7 +132,9 @@ class Oracles:
             self.problem(f"the last checkpoint cannot be read: {error}")
             return
         engine = last.engine
-        if engine is not None and len(engine.hosts) == sum(stage.parallelism for stage in engine.plan.stages[1:]):
+        if engine is not None and len(engine.hosts) == sum(
+            stage.parallelism for stage in engine.plan.stages if stage.needs_slot
+        ):
             in_memory = state_in(
                 (place, section) for place, host in engine.hosts.items() for section in _held(host.slot)
             )
@@ -245,3 +248,7 @@ def difference(found: State, expected: State) -> str:
         if here != there:
             parts.append(f"{place}: lacks {sorted(there - here)[:3]}, has {sorted(here - there)[:3]}")
     return "; ".join(parts)
+
+
+def _number_of_slots(plan: JobPlan) -> int:
+    return sum(stage.parallelism for stage in plan.stages if stage.needs_slot)

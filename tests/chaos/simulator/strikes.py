@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
@@ -155,7 +156,7 @@ def _deliver_again(world: World, host: SlotHost | None) -> None:
     """A relay of an earlier attempt, or a second one of the same, comes to the slot."""
     if host is not None and host.calls:
         old = world.random.choice(host.calls)
-        host.receive(type(old)(old.begin, old.steps, lambda target, frame: None))
+        host.receive(type(old)(old.place, old.begin, old.steps, deque()))
 
 
 def _any_host(world: World, driver: Driver) -> SlotHost | None:

@@ -23,9 +23,9 @@ from headwater.runtime.epoch.messages import SlotAddress
 from headwater.runtime.main_module import capture_main
 from headwater.runtime.slot import fork_client, fork_server
 from headwater.runtime.slot import starter as launcher
+from headwater.runtime.slot.connection import answers, shut_down
 from headwater.runtime.slot.directories import socket_directory
 from headwater.runtime.slot.process import PROCESS_NAME
-from headwater.runtime.slot.connection import answers, shut_down
 from headwater.runtime.slot.starter import SlotLaunch, launch_slot, local_host
 from tests.unit.runtime.in_process_engine import plan_of
 from tests.unit.runtime.test_slot import build

@@ -21,8 +21,9 @@ from headwater.datastream import (
 )
 from headwater.datastream.state import MapStateDescriptor, ValueStateDescriptor
 from headwater.datastream.window import EventTimeSessionWindows, SlidingEventTimeWindows, TumblingEventTimeWindows
-from headwater.runtime.epoch.messages import Attempt
+from headwater.runtime.epoch.messages import Attempt, Base, EpochHeader
 from headwater.runtime.job.source_progress import SplitSourceProgress
+from headwater.runtime.stage.readers import Readers
 from headwater.runtime.stage.runner import RunnerIdentity, StageRunner
 from headwater.runtime.stage.source_task import run_source_task
 from tests.unit.runtime.in_process_engine import plan_of
@@ -239,6 +240,8 @@ def test_a_source_may_keep_what_it_hands_out() -> None:
         return numbers.map(lambda value: value.append(2) or value).rebalance().union(numbers.rebalance()).map(str)
 
     plan = plan_of(build)
+    base = Base(-1, "start", -1, "start")
+    header = EpochHeader(Attempt(1, 0, 0, "run"), base, 0, checkpointing=False, final=False, batch_records=100)
     progress = SplitSourceProgress(plan.sources[0], None)
     progress.discover(1)
     for _ in range(2):  # an epoch that is replayed reads the same records again
@@ -246,5 +249,5 @@ def test_a_source_may_keep_what_it_hands_out() -> None:
         runner = StageRunner(plan, 0, RunnerIdentity("job", 0), lambda target, frame, kept=frames: kept.append(frame))
         runner.open()
         for task in progress.plan(0, 100, 1, final=False):
-            list(run_source_task(runner, task, plan.sources[0].source, "numbers", Attempt(1, 0, 0, "run"), 0, 100))
+            list(run_source_task(runner, task, plan.sources[0], header, Readers()))
         assert outputs_of(frames) == {0: ["[1, 2]"] * 2, 1: ["[1]"] * 2}

@@ -650,7 +650,7 @@ def test_a_job_whose_slots_are_killed(tmp_path: Path, monkeypatch: pytest.Monkey
     named = {name for epoch in job.store.epochs() for name in job.store.load(epoch).snapshot_names()}
     assert job.layout is not None
     assert named <= {path.name for path in Path(str(job.layout.snapshots)).iterdir()}
-    for slot in job.engine.slots.values():
+    for slot in job.engine.slots.by_place.values():
         slot.close()  # one may be at work on its next snapshot
     store = job.store
     store.take_over("job")

@@ -18,10 +18,10 @@ from headwater.graph.plan import JobPlan
 from headwater.runtime.epoch.failure import AttemptFailedError, ConnectionLostError
 from headwater.runtime.epoch.messages import Attempt, BeginEpoch, SlotAddress
 from headwater.runtime.slot import process, protocol
+from headwater.runtime.slot.connection import connect
 from headwater.runtime.slot.directories import socket_directory
 from headwater.runtime.slot.process import SlotConfig, SlotServer
 from headwater.runtime.slot.protocol import Message, Receiver, authenticate_client, authenticate_server, send
-from headwater.runtime.slot.connection import connect
 from headwater.runtime.slot.starter import local_host
 
 SECRET = b"s" * 32

@@ -144,7 +144,7 @@ class Damager:
         self.damaged: str | None = None
 
     def strike(self) -> bool:
-        for slot in self.job.engine.slots.values():
+        for slot in self.job.engine.slots.by_place.values():
             finish_upload(slot)
         chains = [self.job.store.load(epoch).partition(1, 0) for epoch in self.job.store.epochs()]
         bases = [chain.snapshots[0] for chain in chains if chain is not None and chain.snapshots]

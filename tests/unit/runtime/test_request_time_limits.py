@@ -63,7 +63,7 @@ def job_that_is_asked(tmp_path: Path, request: SavepointRequest | RescaleRequest
     """A job with a checkpoint in epochs 1 and 8 that is asked in epoch 3."""
     job = SpanningJob(tmp_path, {1, 8}, timeout_ms=TIMEOUT_MS, **settings)
     job.start()
-    job.engine.checkpoint_seconds = TIMEOUT_MS / 1000
+    job.engine.slots.checkpoint_seconds = TIMEOUT_MS / 1000
     ask_in_epoch(job, 3, request)  # type: ignore[arg-type]
     return job
 

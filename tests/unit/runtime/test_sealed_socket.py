@@ -16,6 +16,7 @@ import pytest
 
 from headwater.runtime.epoch.failure import ConnectionLostError
 from headwater.runtime.epoch.messages import SlotAddress
+from headwater.runtime.slot.connection import connect
 from headwater.runtime.slot.process import SlotConfig, SlotServer
 from headwater.runtime.slot.protocol import (
     Message,
@@ -25,7 +26,6 @@ from headwater.runtime.slot.protocol import (
     authenticate_server,
     send,
 )
-from headwater.runtime.slot.connection import connect
 from headwater.runtime.slot.starter import local_host
 
 SECRET = b"s" * 32
