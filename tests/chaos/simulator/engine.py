@@ -1,7 +1,8 @@
 """Runs epoch attempts on simulated slots: the real `Slot` and `StageRunner`, each slot an actor of its own.
 
-The loop over the stages is the product's (`stage/round.py`); the relay between it and the slots is simulated. Partitions
-run side by side; a slot serves one attempt at a time and only the newest; a relay that loses its slot fails the attempt.
+The loop over the stages is the product's (`stage/round.py`); the relay between it and the slots is simulated.
+Partitions run side by side; a slot serves one attempt at a time and only the newest; a relay that loses its slot fails
+the attempt.
 """
 
 from __future__ import annotations
