@@ -25,13 +25,14 @@ class Split:
 
 
 class SplitReader(ABC):
-    """Reads one split, from one position, inside one task of one epoch."""
+    """Reads one split, from one position on, in one process: for one epoch, or for several one after the other."""
 
     @abstractmethod
     def read_batch(self, max_records: int) -> list[Any] | None:
         """Return up to `max_records` records; [] if none is there now; None once the split has ended for good.
 
-        Called again and again until the epoch's budget is used, or [] or None came back.
+        Called again and again until the epoch's budget is used, or [] or None came back. After [] a later epoch may ask
+        the same reader again. Must not wait for records: epochs of other splits would wait, too.
         """
 
     @abstractmethod
@@ -39,8 +40,17 @@ class SplitReader(ABC):
         """The position after the last record returned: a reader opened there goes on with the next record."""
 
     def counters(self) -> dict[str, int]:
-        """What this reader counted beside records, for the job's counters: bad records that it skipped, say."""
+        """What this reader counted since it was opened, beside records: bad records that it skipped, say."""
         return {}
+
+    def wait_readable(self, deadline: float, wake: int) -> bool:
+        """Wait for records. For a source whose attribute `waits` is True.
+
+        Return True as soon as `read_batch` may return some; False when `time.monotonic()` passes `deadline`, or once the
+        file descriptor `wake` can be read (which is not to be read here): then somebody else needs the reader. Called
+        between epochs, perhaps in another thread, but never while another method of the reader runs.
+        """
+        raise NotImplementedError(f"{type(self).__name__} does not wait")
 
     def close(self) -> None:
         """Release what the reader holds. Called once, also after an error."""
@@ -58,13 +68,16 @@ class Source(ABC):
     discovery_interval_ms: int | None = None
     """If set, `discover_splits` is called again at most this often, to find new splits (a watched directory)."""
 
+    waits: bool = False
+    """True if its readers implement `wait_readable`. A source that does not wait is asked every now and then."""
+
     @abstractmethod
     def discover_splits(self, parallelism: int, known: frozenset[str]) -> list[Split]:
         """Return splits whose ids are not in `known`. `parallelism` is a hint for how many to make at first."""
 
     @abstractmethod
     def open_reader(self, split: Split, position: Any | None) -> SplitReader:
-        """Open `split` at `position` (None: from its start). Called in a task, once per split and epoch."""
+        """Open `split` at `position` (None: from its start). Called in a task, at most once per split and epoch."""
 
     def plan_read(self, split: Split, position: Any | None, budget: int) -> Split:
         """The split as the task should get it, to read at most `budget` records from `position`. Runs in the driver.

@@ -116,6 +116,11 @@ class Receiver:
         self._messages: deque[tuple[Message, bytes]] = deque()
         self._broken: ConnectionLostError | None = None
 
+    @property
+    def has_message(self) -> bool:
+        """True if `receive` need not read from the socket."""
+        return bool(self._messages)
+
     def receive(self) -> tuple[Message, bytes]:
         """The next message; `ConnectionLostError` if the other end is gone, or the message is not what it sent."""
         while not self._messages:

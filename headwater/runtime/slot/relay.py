@@ -114,6 +114,8 @@ class Relay:
         self._launch = launch
         self._idle: dict[Place, tuple[socket.socket, SlotAddress]] = {}
         self._calls: dict[Place, _Call] = {}
+        self._events: deque[Event] = deque()
+        """What has arrived, and was not asked for yet."""
         self._selector = selectors.DefaultSelector()
 
     # --- one attempt
@@ -131,23 +133,27 @@ class Relay:
 
         The caller may stop in between and ask again. Raises a slot's `AttemptFailedError`, or `ConnectionLostError`.
         """
-        while self._calls:
-            for key, ready in self._selector.select(self._launch.health_seconds):
-                call: _Call = key.data
-                if ready & selectors.EVENT_WRITE:
-                    call.heard = time.monotonic()
-                    call.waits_to_send = call.send()
-                    self._selector.modify(call.sock, _interest(call), call)
-                if ready & selectors.EVENT_READ:
-                    call.heard = time.monotonic()
-                    for event in call.events():
-                        if isinstance(event, PartitionAck):
-                            self._end(call)
-                        yield event
+        while self._calls or self._events:
+            while self._events:
+                yield self._events.popleft()
+            for key, ready in self._selector.select(self._launch.health_seconds) if self._calls else ():
+                self._serve(key.data, ready)
             self._look_after_silent()
+
+    def _serve(self, call: _Call, ready: int) -> None:
+        call.heard = time.monotonic()
+        if ready & selectors.EVENT_WRITE:
+            call.waits_to_send = call.send()
+            self._selector.modify(call.sock, _interest(call), call)
+        if ready & selectors.EVENT_READ:
+            for event in call.events():
+                if isinstance(event, PartitionAck):
+                    self._end(call)
+                self._events.append(event)
 
     def abandon(self) -> None:
         """Give the attempt up. Slots that are at work notice that their connection is gone, and undo."""
+        self._events.clear()
         for call in list(self._calls.values()):
             self._end(call)
             self._drop(call.place)

@@ -1,0 +1,220 @@
+"""The driver's end of the resident engine: starts the resident task, sends it epochs, and notices when it is gone."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import pickle
+import secrets
+import select
+import socket
+import threading
+import time
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+from pyspark import SparkContext
+
+from headwater.runtime.epoch.engine import EngineLostError
+from headwater.runtime.epoch.failure import AttemptFailedError, ConnectionLostError, FailureReason
+from headwater.runtime.epoch.messages import Ack, EpochHeader, SourceTask
+from headwater.runtime.epoch.wakeup import Wakeup
+from headwater.runtime.slot.directories import own_directory
+from headwater.runtime.slot.protocol import Message, Receiver, authenticate_server, send
+from headwater.runtime.slot.starter import SlotLaunch
+from headwater.runtime.spark.resident.task import CONNECT_SECONDS, DriverAddress, run_resident
+
+log = logging.getLogger(__name__)
+
+START_SECONDS = 30.0
+"""How long Spark may take to give the task a core and a worker."""
+
+END_SECONDS = 5.0
+
+
+class ResidentEngine:
+    """Runs epochs of one job in one long-running Spark task. The coordinator's thread uses it; `cancel` is for any."""
+
+    def __init__(self, context: SparkContext, name: str, launch: SlotLaunch, broadcast: Any) -> None:
+        self._context = context
+        self._name = name
+        self._launch = launch
+        self._broadcast = broadcast
+        self._task: _Task | None = None
+        self._cancelled = False
+
+    @property
+    def is_running(self) -> bool:
+        return self._task is not None
+
+    def run(self, header: EpochHeader, tasks: Sequence[SourceTask]) -> list[Ack]:
+        """Run one attempt; return the acknowledgements. Raises `AttemptFailedError` if it cannot complete."""
+        try:
+            if self._task is None:
+                self._task = _Task(self._context, self._name, self._launch, self._broadcast)
+                self._task.start(lambda: self._cancelled)
+            return self._task.run(header, tasks)
+        except (ConnectionLostError, OSError) as error:
+            reason = self._give_up_task() or str(error)
+            if self._context._jsc is None or self._context._jsc.sc().isStopped():
+                raise EngineLostError("the Spark context was stopped") from None
+            raise AttemptFailedError(f"the resident task is gone: {reason}", FailureReason.PROCESS_LOST) from None
+
+    def wait(self, seconds: float, wakeup: Wakeup) -> bool:
+        """Wait for input, at most `seconds`. Return True if a source may have some; `wakeup` ends it early."""
+        if self._task is None:
+            wakeup.wait(seconds)
+            return False
+        try:
+            return self._task.wait(seconds, wakeup)
+        except (ConnectionLostError, OSError):
+            self._give_up_task()  # the next epoch starts another one
+            return False
+
+    def checkpoint_completed(self, token: str) -> None:
+        if self._task is not None:
+            with contextlib.suppress(ConnectionLostError):  # the next epoch notices
+                self._task.tell(token)
+
+    def rest(self) -> None:
+        """Give the task's core back to Spark. The next epoch starts another task; slots stay."""
+        task, self._task = self._task, None
+        if task is not None:
+            task.end()
+
+    def cancel(self) -> None:
+        """Give the attempt under way up. Any thread may call this."""
+        self._cancelled = True
+        task = self._task
+        if task is not None:
+            task.cut()
+
+    def close(self) -> None:
+        self.rest()
+
+    def _give_up_task(self) -> str:
+        """Forget a task that is gone. Return what Spark says about it."""
+        task, self._task = self._task, None
+        return task.end() if task is not None else ""
+
+
+class _Task:
+    """One resident task, from its Spark job to its connection."""
+
+    def __init__(self, context: SparkContext, name: str, launch: SlotLaunch, broadcast: Any) -> None:
+        self._context = context
+        self._name = name
+        self._launch = launch
+        self._broadcast = broadcast
+        self._group = f"{launch.run_id}-resident-{secrets.token_hex(4)}"
+        self._sock: socket.socket | None = None
+        self._receiver: Receiver
+        self._waiting = False
+        self._failure = ""
+        self._thread = threading.Thread(target=self._run_spark_job, name="resident", daemon=True)
+
+    # --- the Spark job
+
+    def start(self, is_cancelled: Any) -> None:
+        """Start the task and wait until it has connected."""
+        token = secrets.token_hex(8)
+        listener, self._address = self._listen(token)
+        try:
+            self._thread.start()
+            deadline = time.monotonic() + START_SECONDS
+            while not select.select([listener], [], [], 0.05)[0]:
+                if not self._thread.is_alive() or is_cancelled():
+                    raise ConnectionLostError(self._failure or "it did not start")
+                if time.monotonic() > deadline:
+                    raise ConnectionLostError(
+                        f"Spark did not start it within {START_SECONDS:g} s: it needs a free core of its own"
+                    )
+            sock, _ = listener.accept()
+        finally:
+            listener.close()
+            if self._address.path:
+                with contextlib.suppress(OSError):
+                    os.unlink(self._address.path)
+        sock.settimeout(CONNECT_SECONDS)
+        if not self._address.path:
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        self._sock = authenticate_server(sock, self._launch.secret, token)
+        self._sock.settimeout(None)
+        self._receiver = Receiver(self._sock)
+
+    def _listen(self, token: str) -> tuple[socket.socket, DriverAddress]:
+        if self._launch.listen_tcp:
+            host = self._context.getConf().get("spark.driver.host") or "localhost"
+            listener = socket.create_server((host, 0))
+            return listener, DriverAddress("", host, listener.getsockname()[1], token)
+        path = os.path.join(own_directory(), f"resident-{token}.sock")
+        listener = socket.socket(socket.AF_UNIX)
+        listener.bind(path)
+        listener.listen(1)
+        return listener, DriverAddress(path, "", 0, token)
+
+    def _run_spark_job(self) -> None:
+        try:
+            self._context.setJobGroup(self._group, f"{self._name}: resident", False)
+            body = partial(run_resident, self._address, self._broadcast)
+            self._context.parallelize([0], 1).mapPartitions(body).collect()
+        except Exception as error:
+            self._failure = str(error).split("Driver stacktrace")[0].split("\n\tat ")[0].strip()[:4000]
+        finally:
+            self.cut()  # whoever waits for an answer learns that none will come
+
+    # --- the connection
+
+    def run(self, header: EpochHeader, tasks: Sequence[SourceTask]) -> list[Ack]:
+        assert self._sock is not None
+        self._waiting = False
+        send(self._sock, Message.EPOCH, pickle.dumps((header, list(tasks)), 5))
+        while True:
+            kind, body = self._receiver.receive()
+            if kind is Message.ACKS:
+                acks: list[Ack] = pickle.loads(body)
+                return acks
+            if kind is Message.FAILED:
+                failure: AttemptFailedError = pickle.loads(body)
+                raise failure
+
+    def wait(self, seconds: float, wakeup: Wakeup) -> bool:
+        assert self._sock is not None
+        if not self._waiting:
+            send(self._sock, Message.WAIT, int(seconds * 1000).to_bytes(8, "little"))
+            self._waiting = True
+        ready, _, _ = select.select([self._sock, wakeup], [], [], seconds)
+        if self._sock in ready:
+            self._waiting = False
+            return any(kind is Message.READABLE for kind, _ in self._receiver.arrived())
+        if not ready:
+            self._waiting = False  # its own time is over, too
+        return False
+
+    def tell(self, token: str) -> None:
+        assert self._sock is not None
+        self._waiting = False  # any message ends its waiting
+        send(self._sock, Message.COMPLETED, token.encode())
+
+    def cut(self) -> None:
+        """End the connection. Whoever reads from it notices."""
+        if self._sock is not None:
+            with contextlib.suppress(OSError):
+                self._sock.shutdown(socket.SHUT_RDWR)
+
+    def end(self) -> str:
+        """End the task, and return what Spark says about it."""
+        if self._sock is not None:
+            with contextlib.suppress(ConnectionLostError):
+                send(self._sock, Message.SHUTDOWN)
+            self.cut()
+        self._thread.join(END_SECONDS)
+        if self._thread.is_alive() and self._context._jsc is not None:
+            with contextlib.suppress(Exception):
+                self._context.cancelJobGroup(self._group)
+        if self._sock is not None:
+            self._sock.close()
+        return self._failure
