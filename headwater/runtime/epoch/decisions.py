@@ -74,12 +74,27 @@ class Run:
 
     cut: bool
     """It ends with a checkpoint."""
+    wait: bool = False
+    """Its checkpoint is complete before the job goes on."""
+    final: bool = False
+    """It ends event time: the job's last."""
+    reads: bool = True
+    """False: it reads nothing, and event time stays where it is."""
 
 
 @dataclass(frozen=True)
 class Wait:
     """There is nothing to do: look again later."""
 
+
+LAST = Run(cut=True, wait=True, final=True)
+"""The last epoch of a job whose input has ended."""
+CHECKPOINT = Run(cut=True, wait=True, reads=False)
+"""An epoch only for the checkpoint at its end."""
+DRAIN = Run(cut=True, wait=True, final=True, reads=False)
+"""The same, but it ends event time."""
+COLLECT = Run(cut=False, wait=True, reads=False)
+"""An epoch in which slots hand over their parts of the checkpoint in flight."""
 
 Decision = Cancel | Serve | Settle | Finish | Run | Wait
 

@@ -26,12 +26,14 @@ from headwater.common.ids import Place as Place
 from headwater.runtime.background import THREADS, Background
 from headwater.runtime.epoch import fault
 from headwater.runtime.epoch.checkpoint_schedule import CheckpointSchedule
-from headwater.runtime.epoch.messages import SnapshotPart
+from headwater.runtime.epoch.epoch_plan import LastEpoch
+from headwater.runtime.epoch.messages import Base, PartitionAck, SnapshotPart
 from headwater.runtime.job.checkpoint_failures import StageOperators, part_failed
 from headwater.runtime.job.checkpoint_failures import not_in_time as parts_not_in_time
 from headwater.runtime.job.checkpoint_stats import CheckpointStats, PartStats
 from headwater.runtime.job.committers import SinkCommitters
-from headwater.runtime.job.requests import RescaleRequest, SavepointRequest
+from headwater.runtime.job.endings import GivenUpError
+from headwater.runtime.job.requests import Request, SavepointRequest
 from headwater.runtime.job.savepoint_copies import SavepointCopies, not_in_time
 
 log = logging.getLogger(__name__)
@@ -102,6 +104,8 @@ class Checkpoints:
         self.in_flight: Cut | None = None
         self.savepoints: list[SavepointRequest] = []
         """Requests that wait for the next cut."""
+        self.requested = False
+        """Somebody wants the next epoch to end with a checkpoint."""
         self.history: deque[CheckpointStats] = deque(maxlen=HISTORY)
         self.on_state_loaded: list[Callable[[], object]] = []
         """Called once, beside the epochs, when all partitions of this run have loaded their state."""
@@ -118,10 +122,15 @@ class Checkpoints:
 
     # --- the coordinator's thread
 
+    def request(self, savepoint: SavepointRequest) -> None:
+        """Cut a checkpoint as soon as possible, and copy it."""
+        self.savepoints.append(savepoint)
+        self.requested = True
+
     def cut(self, cut: Cut) -> None:
         """Begin a checkpoint, which ends with the epoch that was just accepted."""
         assert self.in_flight is None
-        self.in_flight = cut
+        self.in_flight, self.requested = cut, False
         cut.savepoints, self.savepoints = self.savepoints, []
         self.schedule.cut(_now_ms())
 
@@ -131,6 +140,16 @@ class Checkpoints:
             self._tidied = True
             for tidy in (self._store.remove_orphans, *self.on_state_loaded):
                 self._queue().submit(tidy)
+
+    def accept(self, acks: Iterable[PartitionAck]) -> None:
+        """Take what the partitions say about snapshots. If the epoch was a cut, `cut` comes before."""
+        self.writing = set()
+        for ack in acks:
+            self.writing.update(ack.writing)
+            if ack.full is not None:
+                self.add_full(ack.place, ack.full)
+            if ack.part is not None:
+                self.add_part(ack.place, ack.part, ack.processing_ms + ack.snapshot_ms)
 
     def add_part(self, place: Place, part: SnapshotPart, elapsed_ms: float) -> None:
         """Add a partition's part, which arrived `elapsed_ms` after its epoch began. Ignores parts of other cuts."""
@@ -152,7 +171,12 @@ class Checkpoints:
         """Whether what began then has taken longer than a checkpoint may."""
         return self.clock_ms() - since_ms > self.schedule.timeout_ms
 
-    def give_up(self, request: SavepointRequest | RescaleRequest) -> None:
+    def check_time(self, request: Request | None) -> None:
+        """Raise `GivenUpError` if the request has been served for longer than a checkpoint may take."""
+        if request is not None and self.is_late(request.since_ms):
+            raise GivenUpError(f"{request.where} takes too long")
+
+    def give_up(self, request: Request) -> None:
         """There was no checkpoint for it in time. The job goes on."""
         text = f"{request.where} was not written within {not_in_time(self.schedule.timeout_ms)}{self._last_failure()}"
         request.fail(CheckpointError(f"{text}. The job goes on"))
@@ -173,6 +197,16 @@ class Checkpoints:
         it acknowledges anything again.
         """
         self._fulls[place] = full
+
+    def base(self, last: LastEpoch) -> Base:
+        """Return what an epoch after `last` starts from."""
+        return Base(
+            epoch=last.epoch,
+            token=last.token,
+            durable_epoch=self.durable.epoch if self.durable is not None else -1,
+            durable_token=self.durable_token,
+            in_flight=self.in_flight.token if self.in_flight is not None else None,
+        )
 
     def advance(self, *, wait: bool) -> dict[str, list[bytes]] | None:
         """Advance the checkpoint in flight as far as possible. If it failed, return its uncommitted output.

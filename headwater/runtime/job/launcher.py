@@ -54,7 +54,8 @@ from headwater.runtime.epoch.engine import Engine, NothingToRun
 from headwater.runtime.epoch.restart_policy import restart_policy
 from headwater.runtime.epoch.sizing import EpochSizer
 from headwater.runtime.job.control import ControlServer, open_control
-from headwater.runtime.job.coordinator import Coordinator, JobCancelledError, RescaleAsked, StoppedWithSavepoint
+from headwater.runtime.job.coordinator import Coordinator
+from headwater.runtime.job.endings import JobCancelledError, RescaleAsked, StoppedWithSavepoint
 from headwater.runtime.job.handle import LocalJobClient, end_of
 from headwater.runtime.job.loop import run_epochs
 from headwater.runtime.job.progress import JobProgress
@@ -290,7 +291,7 @@ class _Job:
         self._start.decision = Resume(
             manifest, Epoch(manifest.epoch + 1), manifest.incarnation + 1, manifest.committables, reshaped=True
         )
-        self._left_over = self._coordinator.take_requests()
+        self._left_over = self._coordinator.requests.take_all()
         self._end_slots()
         self._coordinator.close()
 
@@ -338,7 +339,7 @@ class _Job:
 
     def _drive(self, coordinator: Coordinator) -> None:
         epoch_ms = self._configuration.get(EPOCH_DURATION)
-        if any(source.streaming for source in coordinator.dataframes):
+        if coordinator.sources.streaming:
             from headwater.runtime.spark.streaming import StreamingQueryDriver
 
             StreamingQueryDriver(coordinator, ticks=self._plan.needs_ticks).run(self._start.layout, epoch_ms)

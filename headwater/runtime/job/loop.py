@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from headwater.runtime.epoch.decisions import Cancel, Finish, Run, Serve, Settle, Wait, decide
-from headwater.runtime.job.coordinator import Coordinator, JobCancelledError, WentBackError
+from headwater.runtime.epoch.decisions import LAST, Cancel, Finish, Run, Serve, Settle, Wait, decide
+from headwater.runtime.job.coordinator import Coordinator
+from headwater.runtime.job.endings import JobCancelledError, WentBackError
+from headwater.runtime.job.serving import serve_requests
 
 POLL_MS = 100
 """How long to wait before asking sources again that had nothing."""
@@ -25,24 +27,24 @@ def _run_next(coordinator: Coordinator, epoch_ms: int, *, ticks: bool) -> None:
     facts = coordinator.facts(epoch_ms if ticks else None)
     match decide(facts):
         case Cancel():
-            raise JobCancelledError("the job was cancelled")
+            raise JobCancelledError
         case Serve():
-            coordinator.serve_requests()
+            serve_requests(coordinator)
         case Settle():
             coordinator.settle_checkpoint()
         case Finish():
-            coordinator.run_epoch(coordinator.stamp(), final=True)
-        case Run(cut):
-            _run_epoch(coordinator, facts.now_ms, epoch_ms, cut=cut)
+            coordinator.run_epoch(coordinator.plan_epoch(LAST, facts.now_ms))
+        case Run() as run:
+            _run_epoch(coordinator, run, facts.now_ms, epoch_ms)
         case Wait():
             coordinator.wait_cancelled(_poll_seconds(epoch_ms))
 
 
-def _run_epoch(coordinator: Coordinator, now_ms: int, epoch_ms: int, *, cut: bool) -> None:
-    frames = coordinator.unread_dataframes()
-    readable = coordinator.readable_sources(now_ms)
-    records = coordinator.run_epoch(now_ms, dataframes=frames, cut=cut)
-    if records == 0 and not frames:
+def _run_epoch(coordinator: Coordinator, run: Run, now_ms: int, epoch_ms: int) -> None:
+    readable = coordinator.sources.readable(now_ms)
+    plan = coordinator.plan_epoch(run, now_ms)
+    records = coordinator.run_epoch(plan)
+    if records == 0 and not plan.dataframes:
         coordinator.wait_cancelled(_poll_seconds(epoch_ms))
     elif readable and all(source.source.rate_per_second for source in readable):
         _pace(coordinator, now_ms, epoch_ms)

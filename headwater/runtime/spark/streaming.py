@@ -18,8 +18,11 @@ from pyspark.sql import functions as F
 from headwater.checkpoint.paths import CheckpointLayout
 from headwater.checkpoint.spark_offsets import SparkRecorder, restore_spark
 from headwater.common.errors import CheckpointError
-from headwater.runtime.job.coordinator import Coordinator, JobCancelledError
-from headwater.runtime.job.source_progress import DataFrameProgress
+from headwater.runtime.epoch.decisions import Run
+from headwater.runtime.job.coordinator import Coordinator
+from headwater.runtime.job.dataframe_progress import DataFrameProgress
+from headwater.runtime.job.endings import JobCancelledError
+from headwater.runtime.job.serving import serve_requests
 from headwater.runtime.spark.quiet_session import quiet_callbacks
 
 _SOURCE = "__headwater_source"
@@ -32,13 +35,13 @@ class StreamingQueryDriver:
 
     def __init__(self, coordinator: Coordinator, *, ticks: bool) -> None:
         self._coordinator = coordinator
-        self._streams = [source for source in coordinator.dataframes if source.streaming]
+        self._streams = [source for source in coordinator.sources.dataframes if source.streaming]
         self._error: BaseException | None = None
         self._in_epoch = False
         self._recorder: SparkRecorder | None = None
         # Sources that we read ourselves get their turn only in a micro-batch: without ticks they would have to wait
         # for data of the others.
-        self._ticks = ticks or bool(coordinator.split_sources)
+        self._ticks = ticks or bool(coordinator.sources.splits)
 
     def run(self, layout: CheckpointLayout | None, epoch_ms: int) -> None:
         """Run until the job is cancelled or fails: a streaming DataFrame has no end."""
@@ -46,7 +49,7 @@ class StreamingQueryDriver:
         with tempfile.TemporaryDirectory(prefix="headwater-spark-") as scratch, known:
             location = layout.spark if layout is not None else Path(scratch)
             if layout is not None:
-                restore_spark(location, self._coordinator.spark)
+                restore_spark(location, self._coordinator.last.spark)
                 self._recorder = SparkRecorder(location)
             writer = self._input().writeStream.foreachBatch(self._on_batch).option("checkpointLocation", str(location))
             query = writer.trigger(processingTime=f"{max(epoch_ms // 10, 1)} milliseconds").start()
@@ -61,7 +64,7 @@ class StreamingQueryDriver:
         if self._error is not None:
             raise self._error
         if self._coordinator.cancelled:
-            raise JobCancelledError("the job was cancelled")
+            raise JobCancelledError
 
     def _input(self) -> DataFrame:
         """Return one streaming DataFrame of all streams. Of several, each has a column of its own, and rows a tag."""
@@ -94,19 +97,17 @@ class StreamingQueryDriver:
         self._in_epoch = True
         try:
             if coordinator.cancelled:
-                raise JobCancelledError("the job was cancelled")
-            coordinator.serve_requests()
-            if batch_id <= coordinator.spark.get("batch_id", -1):
+                raise JobCancelledError
+            serve_requests(coordinator)
+            if batch_id <= coordinator.last.spark.get("batch_id", -1):
                 return  # its manifest exists: Spark crashed before it noted the batch as done
             frames = self._split(batch)
-            for source in coordinator.dataframes:
-                if not source.streaming and not source.exhausted:
-                    frames[source.spec.id] = source.dataframe
-            if len(frames) > 1 or self._ticks:
+            if len(coordinator.sources.dataframes) > 1 or self._ticks:
                 batch.persist()
             try:
                 spark = self._recorder.record(batch_id) if self._recorder is not None else {"batch_id": batch_id}
-                coordinator.run_epoch(coordinator.stamp(), dataframes=frames, spark=spark, wait=True)
+                run = Run(cut=coordinator.checkpoints.in_flight is None, wait=True)
+                coordinator.run_epoch(coordinator.plan_epoch(run, coordinator.stamp(), frames, spark))
             finally:
                 batch.unpersist()
         except BaseException as error:

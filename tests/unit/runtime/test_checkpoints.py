@@ -19,8 +19,10 @@ from headwater.runtime.epoch.restart_policy import FixedDelay
 from headwater.runtime.epoch.sizing import EpochSizer
 from headwater.runtime.job import checkpoints as checkpoints_module
 from headwater.runtime.job.committers import SinkCommitters
-from headwater.runtime.job.coordinator import Coordinator, RescaleAsked
+from headwater.runtime.job.coordinator import Coordinator
+from headwater.runtime.job.endings import RescaleAsked
 from headwater.runtime.job.requests import RescaleRequest
+from headwater.runtime.job.serving import serve_requests
 from headwater.runtime.slot import slot as slot_module
 from headwater.runtime.slot import upload as upload_module
 from tests.unit.runtime.in_process_engine import InProcessEngine, plan_of
@@ -379,9 +381,9 @@ def test_a_rescale_to_the_present_parallelism_does_nothing(tmp_path: Path) -> No
     job.start()
     same, other = RescaleRequest(2, job.plan()), RescaleRequest(3, plan_of(summing, 3, job.sink))
     job.coordinator.ask(same)
-    job.coordinator.serve_requests()
+    serve_requests(job.coordinator)
     assert same.done.result(0) == 0.0
     assert job.coordinator.epoch == -1, "not even a checkpoint was made"
     job.coordinator.ask(other)
     with pytest.raises(RescaleAsked):
-        job.coordinator.serve_requests()
+        serve_requests(job.coordinator)

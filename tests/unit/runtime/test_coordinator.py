@@ -19,7 +19,8 @@ from headwater.runtime.epoch.failure import AttemptFailedError, FailureReason
 from headwater.runtime.epoch.messages import EpochHeader, PartitionAck
 from headwater.runtime.epoch.restart_policy import FixedDelay, NoRestart, RestartPolicy
 from headwater.runtime.epoch.sizing import EpochSizer
-from headwater.runtime.job.coordinator import Coordinator, JobCancelledError
+from headwater.runtime.job.coordinator import Coordinator
+from headwater.runtime.job.endings import JobCancelledError
 from headwater.runtime.job.loop import run_epochs
 from headwater.testing import CollectingSink
 from tests.unit.runtime.in_process_engine import InProcessEngine, plan_of

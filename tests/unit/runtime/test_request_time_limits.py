@@ -15,7 +15,8 @@ from headwater.checkpoint.savepoint import savepoint as savepoint_module
 from headwater.checkpoint.savepoint.savepoint import open_savepoint
 from headwater.checkpoint.store import ManifestStore
 from headwater.common.errors import CheckpointError
-from headwater.runtime.job.coordinator import JobCancelledError, StoppedWithSavepoint
+from headwater.runtime.job.endings import JobCancelledError, StoppedWithSavepoint
+from headwater.runtime.job.job_sources import JobSources
 from headwater.runtime.job.requests import RescaleRequest, SavepointRequest
 from headwater.runtime.slot import slot as slot_module
 from tests.unit.runtime.in_process_engine import plan_of
@@ -181,7 +182,7 @@ def test_a_savepoint_of_a_job_without_input_does_not_wait_for_some(
     request = SavepointRequest(str(tmp_path / "savepoints" / "one"))
     job = Job(tmp_path)
     job.start()
-    monkeypatch.setattr(job.coordinator, "all_exhausted", lambda: False)  # it reads on, and nothing comes
+    monkeypatch.setattr(JobSources, "exhausted", False)  # it reads on, and nothing comes
     waits: list[float] = []
     deadline = time.monotonic() + 30
 
