@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import math
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
@@ -26,6 +27,7 @@ from headwater.common.ids import Place as Place
 from headwater.runtime.background import THREADS, Background
 from headwater.runtime.epoch import fault
 from headwater.runtime.epoch.checkpoint_schedule import CheckpointSchedule
+from headwater.runtime.epoch.decisions import CheckpointFacts
 from headwater.runtime.epoch.epoch_plan import LastEpoch
 from headwater.runtime.epoch.messages import Base, PartitionAck, SnapshotPart
 from headwater.runtime.job.checkpoint_failures import StageOperators, part_failed
@@ -197,6 +199,17 @@ class Checkpoints:
         it acknowledges anything again.
         """
         self._fulls[place] = full
+
+    def facts(self, last: LastEpoch, now_ms: int) -> CheckpointFacts:
+        """Return what is known at `now_ms`, in processing time, after `last`."""
+        due_in_ms = self.schedule.due_in_ms(_now_ms())
+        return CheckpointFacts(
+            in_flight=self.in_flight is not None,
+            due=self.schedule.due(_now_ms()),
+            due_ms=None if due_in_ms is None else now_ms + math.ceil(due_in_ms),
+            requested=self.requested,
+            behind=last.token != self.committed_token,
+        )
 
     def base(self, last: LastEpoch) -> Base:
         """Return what an epoch after `last` starts from."""

@@ -22,7 +22,7 @@ from headwater.common.job_status import JobStatus
 from headwater.graph.plan import JobPlan
 from headwater.runtime.background import THREADS, Background
 from headwater.runtime.epoch.checkpoint_schedule import CheckpointSchedule, CheckpointSettings
-from headwater.runtime.epoch.decisions import CHECKPOINT, COLLECT, DRAIN, CheckpointFacts, Facts, GoBack, Run
+from headwater.runtime.epoch.decisions import CHECKPOINT, COLLECT, DRAIN, Facts, GoBack, Pace, Run
 from headwater.runtime.epoch.engine import Engine
 from headwater.runtime.epoch.epoch_plan import EpochPlan, LastEpoch
 from headwater.runtime.epoch.failure import AttemptFailedError, FailureReason
@@ -30,6 +30,7 @@ from headwater.runtime.epoch.job_states import JobState
 from headwater.runtime.epoch.messages import Ack, Attempt, EpochHeader, PartitionAck, SlotAddress
 from headwater.runtime.epoch.restart_policy import RestartPolicy
 from headwater.runtime.epoch.sizing import EpochSizer
+from headwater.runtime.epoch.wakeup import Wakeup
 from headwater.runtime.job.checkpoints import CheckpointFailuresError, Checkpoints, Cut
 from headwater.runtime.job.committers import SinkCommitters
 from headwater.runtime.job.endings import JobCancelledError, WentBackError
@@ -70,6 +71,8 @@ class Coordinator:
         self._run = secrets.token_hex(3)
         self._incarnation = 1
         self.last = LastEpoch()
+        self._dry_since_ms: int | None = None
+        """When the last epoch ended, if it read nothing."""
         self.progress = progress or JobProgress()
         self.state = JobState()
         """Of the job: whoever shows it to others puts theirs here."""
@@ -95,6 +98,7 @@ class Coordinator:
         self.first_epoch_started: float | None = None
         self.last_commit: float | None = None
         self._cancelled = threading.Event()
+        self.wakeup = Wakeup()
 
     # --- where the job stands
 
@@ -138,6 +142,7 @@ class Coordinator:
     def _stand_at(self, manifest: Manifest) -> None:
         """Set everything except the slots to the state of `manifest`, the durable checkpoint."""
         now_ms = max(self.last.now_ms, manifest.now_ms)
+        self._dry_since_ms = None
         self.last = LastEpoch(
             manifest.epoch, now_ms, self.checkpoints.durable_token, manifest.finished, dict(manifest.spark)
         )
@@ -155,6 +160,7 @@ class Coordinator:
         if self.checkpoints.durable is not None:
             self._stand_at(self.checkpoints.durable)
             return
+        self._dry_since_ms = None
         self.last = LastEpoch(now_ms=self.last.now_ms, token=f"start-{self._incarnation}")
         self.checkpoints.start_from(None, self.last.token, {})
         self._output.drop()
@@ -168,28 +174,30 @@ class Coordinator:
         """The next epoch's processing time: the clock's, and later than the last epoch's."""
         return max(self.last.now_ms + 1, int(self.clock.now_ms()))
 
-    def facts(self, tick_ms: int | None) -> Facts:
-        """Return what is known between two epochs. Looks for new splits; `tick_ms` is how often time must pass."""
+    def facts(self, pace: Pace, *, micro_batch: bool = False) -> Facts:
+        """Return what is known between two epochs. Looks for new splits, and gives up what takes too long."""
+        self.wakeup.clear()  # before looking: whatever comes now wakes the next `wait`
         self.checkpoints.give_up_late()
         now_ms = self.stamp()
         self.sources.discover(now_ms)
         return Facts(
             now_ms=now_ms,
+            pace=pace,
             last_epoch_ms=self.last.now_ms,
+            dry_since_ms=self._dry_since_ms,
             cancelled=self.cancelled,
             asked=bool(self.requests),
-            exhausted=self.sources.exhausted,
-            readable=bool(self.sources.unread_dataframes() or self.sources.readable(now_ms)),
+            micro_batch=micro_batch,
             next_timer_ms=self._partitions.next_timer_ms,
-            tick_ms=tick_ms,
             batch_mode=self.plan.batch_mode,
-            checkpoint=CheckpointFacts(
-                in_flight=self.checkpoints.in_flight is not None,
-                due=self.checkpoints.schedule.due(time.monotonic() * 1000),
-                requested=self.checkpoints.requested,
-                behind=self.last.token != self.checkpoints.committed_token,
-            ),
+            sources=self.sources.facts(now_ms),
+            checkpoint=self.checkpoints.facts(self.last, now_ms),
         )
+
+    def wait(self, facts: Facts, until_ms: int) -> None:
+        """Wait until then, or until somebody asks for something, cancels the job, or the engine reports input."""
+        if self._engine.wait((until_ms - facts.now_ms) / 1000, self.wakeup):
+            self._dry_since_ms = None
 
     def settle_checkpoint(self, request: Request | None = None) -> None:
         """Bring a checkpoint that is in flight to its end, by epochs that read nothing.
@@ -256,6 +264,7 @@ class Coordinator:
             notify()
         self.progress.epoch_ms = duration_ms
         self.progress.epoch_done(records)
+        self._dry_since_ms = None if records or plan.dataframes else int(self.clock.now_ms())
         return records
 
     def _execute(self, plan: EpochPlan) -> int:
@@ -332,6 +341,7 @@ class Coordinator:
 
     def _checkpoint_completed(self, manifest: Manifest) -> None:
         self._partitions.forget_restores()
+        self._engine.checkpoint_completed(self.checkpoints.committed_token)
 
     def _after_failure(self, epoch: int, failure: AttemptFailedError) -> None:
         """Wait as the restart policy says, or raise. Raises `WentBackError` if state was lost and the job went back."""
@@ -347,19 +357,17 @@ class Coordinator:
     def ask(self, request: Request) -> None:
         """Queue a request, to be served between two epochs. Any thread may call this."""
         self.requests.add(request)
+        self.wakeup.set()
 
     def cancel(self) -> None:
         """Cancel the job. The current epoch is given up. Any thread may call this."""
         self._cancelled.set()
+        self.wakeup.set()
         self._engine.cancel()
 
     @property
     def cancelled(self) -> bool:
         return self._cancelled.is_set()
-
-    def wait_cancelled(self, seconds: float) -> bool:
-        """Sleep, but wake when cancelled."""
-        return self._cancelled.wait(seconds)
 
     def _pause(self, delay_ms: int) -> None:
         if self._cancelled.wait(delay_ms / 1000):
@@ -384,3 +392,4 @@ class Coordinator:
         self.checkpoints.close()
         self.requests.close()
         self._committers.close()
+        self.wakeup.close()

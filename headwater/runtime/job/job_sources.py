@@ -8,6 +8,7 @@ from typing import Any
 from headwater.checkpoint.manifest import Manifest, SourceRecord
 from headwater.checkpoint.paths import CheckpointLayout
 from headwater.graph.plan import JobPlan
+from headwater.runtime.epoch.decisions import SourceFacts
 from headwater.runtime.epoch.epoch_plan import EpochPlan, LastEpoch
 from headwater.runtime.epoch.messages import Ack, SourceTask, SplitAck
 from headwater.runtime.job.dataframe_progress import DataFrameProgress
@@ -55,9 +56,17 @@ class JobSources:
             if not source.streaming and not source.exhausted
         }
 
-    def readable(self, now_ms: int) -> list[SplitSourceProgress]:
-        """Return the sources of which an epoch at `now_ms` may ask for records."""
-        return [source for source in self.splits if source.can_read(now_ms)]
+    def facts(self, now_ms: int) -> SourceFacts:
+        """Return when sources may be asked for records."""
+        limited = [source.next_read_ms(now_ms) for source in self.splits if source.source.rate_per_second]
+        discoveries = [source.next_discovery_ms() for source in self.splits]
+        return SourceFacts(
+            exhausted=self.exhausted,
+            readable=bool(self.unread_dataframes())
+            or any(source.can_read(now_ms) for source in self.splits if not source.source.rate_per_second),
+            rate_allows_ms=_earliest(limited),
+            discovery_ms=_earliest(discoveries),
+        )
 
     def dataframe_state(self) -> dict[int, tuple[bytes, dict[str, int]]]:
         """Return {DataFrame source: (operator state, watermarks)}."""
@@ -67,7 +76,8 @@ class JobSources:
 
     def tasks(self, now_ms: int, budget: int, dataframes: Mapping[int, Any], *, final: bool) -> list[SourceTask]:
         """Return the tasks of an epoch that reads up to `budget` records, and these DataFrames."""
-        share = max(1, budget // max(1, len(self.readable(now_ms))))
+        readers = sum(1 for source in self.splits if source.can_read(now_ms))
+        share = max(1, budget // max(1, readers))
         tasks: list[SourceTask] = []
         for source in self.splits:
             tasks += source.plan(len(tasks), share, now_ms, final=final)
@@ -111,3 +121,7 @@ class JobSources:
         """The job goes back to its beginning."""
         for source in self:
             source.reset()
+
+
+def _earliest(times_ms: Iterable[int | None]) -> int | None:
+    return min((time_ms for time_ms in times_ms if time_ms is not None), default=None)

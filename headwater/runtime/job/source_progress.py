@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import pickle
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -57,6 +58,16 @@ class SplitSourceProgress:
     def can_read(self, now_ms: int) -> bool:
         """Return True if an epoch could read something now: there are splits, and the rate limit allows it."""
         return bool(self._active) and self._rate_allows(now_ms) > 0
+
+    def next_read_ms(self, now_ms: int) -> int | None:
+        """Return when an epoch can read something: now, or when the rate limit allows it; None: there are no splits."""
+        if not self._active:
+            return None
+        if self.can_read(now_ms):
+            return now_ms
+        assert self.source.rate_per_second is not None and self._rate_from_ms is not None
+        wait_ms = math.ceil((self._rate_emitted + 1) * 1000 / self.source.rate_per_second)
+        return max(now_ms + 1, self._rate_from_ms + wait_ms)
 
     def next_discovery_ms(self) -> int | None:
         """Return when to look for new splits again; None: never, or not looked yet."""

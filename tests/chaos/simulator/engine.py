@@ -20,6 +20,7 @@ from headwater.runtime.epoch.chunk import decode_header
 from headwater.runtime.epoch.failure import ConnectionLostError, failure_of
 from headwater.runtime.epoch.messages import BeginEpoch, EpochHeader, PartitionAck, SlotAddress, SourceTask
 from headwater.runtime.epoch.steps import Step
+from headwater.runtime.epoch.wakeup import Wakeup
 from headwater.runtime.slot.fence import AttemptFence
 from headwater.runtime.slot.slot import Slot
 from headwater.runtime.stage.edges import Emit
@@ -173,6 +174,15 @@ class SimulatedEngine:
         except HeadwaterError as error:
             raise failure_of(error, "the engine") from None
         return messages
+
+    def wait(self, seconds: float, wakeup: Wakeup) -> bool:
+        if not wakeup.wait(0):
+            self.driver.world.clock_ms += round(seconds * 1000)
+        self.driver.world.scheduler.step()
+        return False
+
+    def checkpoint_completed(self, token: str) -> None:
+        pass
 
     def cancel(self) -> None:
         pass

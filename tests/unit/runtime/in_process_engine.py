@@ -17,6 +17,7 @@ from headwater.runtime.epoch.chunk import decode_header
 from headwater.runtime.epoch.failure import failure_of
 from headwater.runtime.epoch.messages import EpochHeader, PartitionAck, SlotAddress, SourceTask
 from headwater.runtime.epoch.steps import run_steps
+from headwater.runtime.epoch.wakeup import Wakeup
 from headwater.runtime.slot.slot import Slot
 from headwater.runtime.stage.input import StageInput
 from headwater.runtime.stage.runner import RunnerIdentity, StageRunner
@@ -58,6 +59,8 @@ class InProcessEngine:
         self.before: Callable[[EpochHeader], None] = lambda header: None
         self.after_stages: Callable[[EpochHeader], None] = lambda header: None
         self.cancelled = False
+        self.completed: list[str] = []
+        """Tokens of complete checkpoints."""
         self.checkpoint_seconds = 600.0
 
     def kill_slot(self, stage: int, partition: int) -> None:
@@ -84,6 +87,13 @@ class InProcessEngine:
             raise failure_of(error, "the engine") from None
         self.after_stages(header)
         return messages
+
+    def wait(self, seconds: float, wakeup: Wakeup) -> bool:
+        wakeup.wait(seconds)
+        return False
+
+    def checkpoint_completed(self, token: str) -> None:
+        self.completed.append(token)
 
     def cancel(self) -> None:
         self.cancelled = True

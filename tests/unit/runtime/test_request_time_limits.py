@@ -15,6 +15,7 @@ from headwater.checkpoint.savepoint import savepoint as savepoint_module
 from headwater.checkpoint.savepoint.savepoint import open_savepoint
 from headwater.checkpoint.store import ManifestStore
 from headwater.common.errors import CheckpointError
+from headwater.runtime.epoch.wakeup import Wakeup
 from headwater.runtime.job.endings import JobCancelledError, StoppedWithSavepoint
 from headwater.runtime.job.job_sources import JobSources
 from headwater.runtime.job.requests import RescaleRequest, SavepointRequest
@@ -186,15 +187,15 @@ def test_a_savepoint_of_a_job_without_input_does_not_wait_for_some(
     waits: list[float] = []
     deadline = time.monotonic() + 30
 
-    def nothing_comes(seconds: float) -> bool:
+    def nothing_comes(seconds: float, wakeup: Wakeup) -> bool:
         waits.append(seconds)
         if len(waits) == 3:
             job.coordinator.ask(request)
         elif request.path.done() or time.monotonic() > deadline:
             job.coordinator.cancel()
-        return job.coordinator.cancelled
+        return False
 
-    monkeypatch.setattr(job.coordinator, "wait_cancelled", nothing_comes)
+    monkeypatch.setattr(job.engine, "wait", nothing_comes)
     with pytest.raises(JobCancelledError):
         job.run()
     assert open_savepoint(request.path.result(0)).is_savepoint
