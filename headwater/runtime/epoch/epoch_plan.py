@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from headwater.checkpoint.manifest import Manifest
 from headwater.runtime.epoch.messages import Attempt, SourceTask
 
 
@@ -40,6 +41,14 @@ class LastEpoch:
     finished: bool = False
     """It was the job's last."""
     spark: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, manifest: Manifest | None, token: str, least_ms: int) -> LastEpoch:
+        """That of a checkpoint; None: of a job at its beginning. Time does not go back: `least_ms` has been shown."""
+        if manifest is None:
+            return cls(now_ms=least_ms, token=token)
+        now_ms = max(manifest.now_ms, least_ms)
+        return cls(manifest.epoch, now_ms, token, manifest.finished, dict(manifest.spark))
 
     @classmethod
     def accepted(cls, plan: EpochPlan, attempt: Attempt) -> LastEpoch:

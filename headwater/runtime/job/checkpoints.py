@@ -114,6 +114,11 @@ class Checkpoints:
         self.on_durable: list[Callable[[Manifest], None]] = []
         """Called in the coordinator's thread after each completed checkpoint."""
 
+    @property
+    def durably(self) -> bool:
+        """There is a place to write them to."""
+        return self._store is not None
+
     def start_from(self, manifest: Manifest | None, token: str, chains: Mapping[Place, list[SnapshotRef]]) -> None:
         """The job starts from a complete checkpoint, or from the very beginning (None)."""
         self.durable, self.durable_token, self.committed_token = manifest, token, token

@@ -8,7 +8,6 @@ manifest and commits the sinks. If a partition lost state that no checkpoint has
 from __future__ import annotations
 
 import logging
-import secrets
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -22,15 +21,16 @@ from headwater.common.job_status import JobStatus
 from headwater.graph.plan import JobPlan
 from headwater.runtime.background import THREADS, Background
 from headwater.runtime.epoch.checkpoint_schedule import CheckpointSchedule, CheckpointSettings
-from headwater.runtime.epoch.decisions import CHECKPOINT, COLLECT, DRAIN, Facts, GoBack, Pace, Run
+from headwater.runtime.epoch.decisions import CHECKPOINT, COLLECT, DRAIN, Facts, GoBack, Run
 from headwater.runtime.epoch.engine import Engine
 from headwater.runtime.epoch.epoch_plan import EpochPlan, LastEpoch
 from headwater.runtime.epoch.failure import AttemptFailedError, FailureReason
 from headwater.runtime.epoch.job_states import JobState
-from headwater.runtime.epoch.messages import Ack, Attempt, EpochHeader, PartitionAck, SlotAddress
+from headwater.runtime.epoch.messages import Ack, Attempt, PartitionAck, SlotAddress
 from headwater.runtime.epoch.restart_policy import RestartPolicy
 from headwater.runtime.epoch.sizing import EpochSizer
 from headwater.runtime.epoch.wakeup import Wakeup
+from headwater.runtime.job.attempts import Attempts
 from headwater.runtime.job.checkpoints import CheckpointFailuresError, Checkpoints, Cut
 from headwater.runtime.job.committers import SinkCommitters
 from headwater.runtime.job.endings import JobCancelledError, WentBackError
@@ -68,10 +68,8 @@ class Coordinator:
         self._engine = engine
         self._store = store
         self._sizer = sizer
-        self._run = secrets.token_hex(3)
-        self._incarnation = 1
         self.last = LastEpoch()
-        self._dry_since_ms: int | None = None
+        self.dry_since_ms: int | None = None
         """When the last epoch ended, if it read nothing."""
         self.progress = progress or JobProgress()
         self.state = JobState()
@@ -79,11 +77,11 @@ class Coordinator:
         self.clock = ProcessingClock()
         self.requests = RequestQueue()
         self.sources = JobSources(plan, store.layout if store is not None else None)
-        self._partitions = Partitions(plan)
+        self.partitions = Partitions(plan)
         self._failures = Failures(restart_policy, self.progress, can_go_back=store is not None or plan.batch_mode)
         self._committers = SinkCommitters(plan, restart_policy, self._pause_before_commit)
         self._output = PendingOutput(self._committers.eager if settings.interval_ms > 0 else set())
-        self._drafts = ManifestDrafts(plan, job_id, self._partitions, self.sources)
+        self._drafts = ManifestDrafts(plan, job_id, self.partitions, self.sources)
         self.checkpoints = Checkpoints(
             store,
             self._committers,
@@ -92,6 +90,7 @@ class Coordinator:
             background,
             {stage.index: [each.name for each in stage.operators if each.needs_slot] for stage in plan.stages},
         )
+        self._attempts = Attempts(engine, self.checkpoints, self.partitions, self.sources)
         self.checkpoints.on_durable.append(self._checkpoint_completed)
         self.on_first_epoch: Callable[[], None] | None = None
         """Called once, after this coordinator's first epoch."""
@@ -116,7 +115,7 @@ class Coordinator:
         return self._store is not None
 
     def slots(self) -> list[SlotAddress]:
-        return list(self._partitions.book.values())
+        return list(self.partitions.book.values())
 
     def resume(
         self,
@@ -130,8 +129,8 @@ class Coordinator:
         `recommit` is that output (None: all that the manifest names). `restores` is the state that partitions begin
         with if a job of another shape made the manifest.
         """
-        self._incarnation = incarnation
-        self._partitions.restores = dict(restores or {})
+        self._attempts.incarnation = incarnation
+        self.partitions.restores = dict(restores or {})
         chains = {record.place: list(record.snapshots) for record in manifest.partitions}
         self.checkpoints.start_from(manifest, f"manifest-{manifest.epoch}", {} if restores else chains)
         self._stand_at(manifest)
@@ -139,34 +138,24 @@ class Coordinator:
             self._committers.commit(manifest.committables if recommit is None else recommit)
             self._store.note_committed(manifest.epoch)
 
-    def _stand_at(self, manifest: Manifest) -> None:
-        """Set everything except the slots to the state of `manifest`, the durable checkpoint."""
-        now_ms = max(self.last.now_ms, manifest.now_ms)
-        self._dry_since_ms = None
-        self.last = LastEpoch(
-            manifest.epoch, now_ms, self.checkpoints.durable_token, manifest.finished, dict(manifest.spark)
-        )
-        self.clock.not_before(now_ms)
+    def _stand_at(self, manifest: Manifest | None) -> None:
+        """Set everything except the slots to the last complete checkpoint; None: to the beginning."""
+        self.last = LastEpoch.of(manifest, self.checkpoints.durable_token, self.last.now_ms)
+        self.dry_since_ms = None
+        self.clock.not_before(self.last.now_ms)
         self._output.drop()
-        self._partitions.stand_at(manifest)
-        self.sources.stand_at(manifest, now_ms)
-        self.progress.went_to(manifest.epoch, manifest.counters)
+        self.partitions.stand_at(manifest)
+        self.sources.stand_at(manifest, self.last.now_ms)
+        self.progress.went_to(self.last.epoch, manifest.counters if manifest is not None else {})
 
     def _go_back(self) -> None:
         """Go back to the last complete checkpoint, or to the beginning. Later output was never visible."""
         self.checkpoints.settle()
-        self._incarnation += 1  # epoch numbers are reused, and slots serve only newer attempts
+        self._attempts.incarnation += 1  # epoch numbers are reused, and slots serve only newer attempts
         self.progress.rewinds += 1
-        if self.checkpoints.durable is not None:
-            self._stand_at(self.checkpoints.durable)
-            return
-        self._dry_since_ms = None
-        self.last = LastEpoch(now_ms=self.last.now_ms, token=f"start-{self._incarnation}")
-        self.checkpoints.start_from(None, self.last.token, {})
-        self._output.drop()
-        self._partitions.start_over()
-        self.sources.start_over()
-        self.progress.went_to(-1, {})
+        if self.checkpoints.durable is None:
+            self.checkpoints.start_from(None, f"start-{self._attempts.incarnation}", {})
+        self._stand_at(self.checkpoints.durable)
 
     # --- between two epochs
 
@@ -174,30 +163,10 @@ class Coordinator:
         """The next epoch's processing time: the clock's, and later than the last epoch's."""
         return max(self.last.now_ms + 1, int(self.clock.now_ms()))
 
-    def facts(self, pace: Pace, *, micro_batch: bool = False) -> Facts:
-        """Return what is known between two epochs. Looks for new splits, and gives up what takes too long."""
-        self.wakeup.clear()  # before looking: whatever comes now wakes the next `wait`
-        self.checkpoints.give_up_late()
-        now_ms = self.stamp()
-        self.sources.discover(now_ms)
-        return Facts(
-            now_ms=now_ms,
-            pace=pace,
-            last_epoch_ms=self.last.now_ms,
-            dry_since_ms=self._dry_since_ms,
-            cancelled=self.cancelled,
-            asked=bool(self.requests),
-            micro_batch=micro_batch,
-            next_timer_ms=self._partitions.next_timer_ms,
-            batch_mode=self.plan.batch_mode,
-            sources=self.sources.facts(now_ms),
-            checkpoint=self.checkpoints.facts(self.last, now_ms),
-        )
-
     def wait(self, facts: Facts, until_ms: int) -> None:
         """Wait until then, or until somebody asks for something, cancels the job, or the engine reports input."""
         if self._engine.wait((until_ms - facts.now_ms) / 1000, self.wakeup):
-            self._dry_since_ms = None
+            self.dry_since_ms = None
 
     def settle_checkpoint(self, request: Request | None = None) -> None:
         """Bring a checkpoint that is in flight to its end, by epochs that read nothing.
@@ -264,16 +233,15 @@ class Coordinator:
             notify()
         self.progress.epoch_ms = duration_ms
         self.progress.epoch_done(records)
-        self._dry_since_ms = None if records or plan.dataframes else int(self.clock.now_ms())
+        self.dry_since_ms = None if records or plan.dataframes else int(self.clock.now_ms())
         return records
 
     def _execute(self, plan: EpochPlan) -> int:
         """Attempt an epoch until it can be accepted. Return how many records it read."""
         number = 0
         while True:
-            attempt = Attempt(self._incarnation, plan.epoch, number, self._run)
             try:
-                messages = self._engine.run(self._header(plan, attempt), plan.tasks, plan.dataframes)
+                attempt, messages = self._attempts.run(plan, self.last, number)
             except AttemptFailedError as failure:
                 if self.cancelled:
                     raise JobCancelledError from None
@@ -282,34 +250,17 @@ class Coordinator:
             else:
                 return self._accept(plan, attempt, messages)
 
-    def _header(self, plan: EpochPlan, attempt: Attempt) -> EpochHeader:
-        return EpochHeader(
-            attempt=attempt,
-            base=self.checkpoints.base(self.last),
-            now_ms=plan.now_ms,
-            checkpointing=self._store is not None,
-            final=plan.final,
-            cut=plan.cut,
-            wait=plan.wait,
-            address_book=dict(self._partitions.book),
-            watermarks=dict(self._partitions.watermarks),
-            snapshots=dict(self.checkpoints.chains),
-            restores=dict(self._partitions.restores),
-            dataframe_state=self.sources.dataframe_state(),
-            dataframe_bounded=not self.sources.streaming,
-        )
-
     def _accept(self, plan: EpochPlan, attempt: Attempt, messages: Sequence[Ack]) -> int:
         """The barrier: all acknowledgements have come, so the epoch counts. Its output waits for a checkpoint.
 
         Raises `JobFailedError` if an acknowledgement is missing.
         """
         acks = [message for message in messages if isinstance(message, PartitionAck)]
-        self._partitions.check_complete(plan.epoch, acks)
+        self.partitions.check_complete(plan.epoch, acks)
         at_once = self._output.collect(messages)
-        self._partitions.accept(acks)
+        self.partitions.accept(acks)
         records = self.sources.accept(plan, messages)
-        self.progress.accept(plan.epoch, messages, records, self._partitions)
+        self.progress.accept(plan.epoch, messages, records, self.partitions)
         self.last = LastEpoch.accepted(plan, attempt)
         if plan.cut:
             self._cut(acks)
@@ -324,7 +275,9 @@ class Coordinator:
         self.checkpoints.cut(
             Cut(
                 token=self.last.token,
-                draft=self._drafts.draft(self.last, self._incarnation, self._output.take(), self.progress.counters),
+                draft=self._drafts.draft(
+                    self.last, self._attempts.incarnation, self._output.take(), self.progress.counters
+                ),
                 waiting_for=slots if self._store is not None else set(),
                 triggered_ms=int(time.time() * 1000),
                 started=time.monotonic(),
@@ -340,7 +293,7 @@ class Coordinator:
             self._after_failure(self.last.epoch, AttemptFailedError(str(error), FailureReason.CHECKPOINTS))
 
     def _checkpoint_completed(self, manifest: Manifest) -> None:
-        self._partitions.forget_restores()
+        self.partitions.forget_restores()
         self._engine.checkpoint_completed(self.checkpoints.committed_token)
 
     def _after_failure(self, epoch: int, failure: AttemptFailedError) -> None:

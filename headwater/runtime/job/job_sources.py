@@ -108,19 +108,14 @@ class JobSources:
         """Return the sources' records for the manifest of `last`. May write files that the records name."""
         return {source.spec.uid: source.record(last.epoch, last.token) for source in self}
 
-    def stand_at(self, manifest: Manifest, now_ms: int) -> None:
-        """The job resumes from, or goes back to, `manifest`."""
+    def stand_at(self, manifest: Manifest | None, now_ms: int) -> None:
+        """The job resumes from, or goes back to, `manifest`; None: to its beginning."""
         for source in self:
             source.reset()  # the manifest may not know it: then it was added since, and begins anew
-            if source.spec.uid in manifest.sources:
+            if manifest is not None and source.spec.uid in manifest.sources:
                 source.restore(manifest.sources[source.spec.uid], now_ms)
         for split_source in self.splits:
-            split_source.next_epoch = manifest.epoch + 1
-
-    def start_over(self) -> None:
-        """The job goes back to its beginning."""
-        for source in self:
-            source.reset()
+            split_source.next_epoch = manifest.epoch + 1 if manifest is not None else 0
 
 
 def _earliest(times_ms: Iterable[int | None]) -> int | None:

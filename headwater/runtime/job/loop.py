@@ -5,6 +5,7 @@ from __future__ import annotations
 from headwater.runtime.epoch.decisions import LAST, Cancel, Finish, Pace, Run, Serve, Settle, Wait, decide
 from headwater.runtime.job.coordinator import Coordinator
 from headwater.runtime.job.endings import JobCancelledError, WentBackError
+from headwater.runtime.job.facts import gather_facts
 from headwater.runtime.job.serving import serve_requests
 
 
@@ -18,7 +19,7 @@ def run_epochs(coordinator: Coordinator, pace: Pace) -> None:
 
 
 def _run_next(coordinator: Coordinator, pace: Pace) -> None:
-    facts = coordinator.facts(pace)
+    facts = gather_facts(coordinator, pace)
     match decide(facts):
         case Cancel():
             raise JobCancelledError

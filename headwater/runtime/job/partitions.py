@@ -65,18 +65,13 @@ class Partitions:
             for place, watermarks in sorted(self.watermarks.items())
         ]
 
-    def stand_at(self, manifest: Manifest) -> None:
-        """The job resumes from, or goes back to, `manifest`."""
-        if self.restores:
-            self.watermarks = {place: dict(restore.watermarks) for place, restore in self.restores.items()}
-            self._timers_ms = {place: restore.next_processing_timer_ms for place, restore in self.restores.items()}
-        else:
-            self.watermarks = {record.place: dict(record.watermarks) for record in manifest.partitions}
-            self._timers_ms = {record.place: record.next_processing_timer_ms for record in manifest.partitions}
-
-    def start_over(self) -> None:
-        """The job goes back to its beginning."""
-        self.watermarks, self._timers_ms = {}, {}
+    def stand_at(self, manifest: Manifest | None) -> None:
+        """The job resumes from, or goes back to, `manifest`; None: to its beginning."""
+        records = manifest.partitions if manifest is not None else ()
+        begin: Mapping[Place, PartitionRecord | PartitionRestore]
+        begin = self.restores or {record.place: record for record in records}
+        self.watermarks = {place: dict(each.watermarks) for place, each in begin.items()}
+        self._timers_ms = {place: each.next_processing_timer_ms for place, each in begin.items()}
 
     def forget_restores(self) -> None:
         """A checkpoint in the job's own shape is complete: partitions load that one."""

@@ -22,6 +22,7 @@ from headwater.runtime.epoch.decisions import Cancel, Pace, Run, Serve, decide
 from headwater.runtime.job.coordinator import Coordinator
 from headwater.runtime.job.dataframe_progress import DataFrameProgress
 from headwater.runtime.job.endings import JobCancelledError, WentBackError
+from headwater.runtime.job.facts import gather_facts
 from headwater.runtime.job.serving import serve_requests
 from headwater.runtime.spark.quiet_session import quiet_callbacks
 
@@ -109,7 +110,7 @@ class StreamingQueryDriver:
         """Do what comes next. Return True if the batch counts; `before` is the last one that did when it came."""
         coordinator = self._coordinator
         try:
-            facts = coordinator.facts(self._pace, micro_batch=True)
+            facts = gather_facts(coordinator, self._pace, micro_batch=True)
             match decide(facts):
                 case Cancel():
                     raise JobCancelledError

@@ -126,10 +126,10 @@ def keep_the_progress_of_new_sources() -> Patch:
     """A job that goes back leaves sources where they are that the checkpoint does not know."""
     stand_at = JobSources.stand_at
 
-    def keeping(self: JobSources, manifest: Manifest, now_ms: int) -> None:
+    def keeping(self: JobSources, manifest: Manifest | None, now_ms: int) -> None:
         with contextlib.ExitStack() as patches:
             for source in self:
-                if source.spec.uid not in manifest.sources:
+                if manifest is not None and source.spec.uid not in manifest.sources:
                     patches.enter_context(mock.patch.object(source, "reset", lambda: None))
             stand_at(self, manifest, now_ms)
 
