@@ -37,7 +37,7 @@ class Attempts:
             wait=plan.wait,
             address_book=dict(self._partitions.book),
             watermarks=dict(self._partitions.watermarks),
-            snapshots=dict(self._checkpoints.chains),
+            snapshots=dict(self._checkpoints.chains.durable),
             restores=dict(self._partitions.restores),
             dataframe_state=self._sources.dataframe_state(),
             dataframe_bounded=not self._sources.streaming,

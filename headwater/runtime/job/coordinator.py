@@ -31,7 +31,8 @@ from headwater.runtime.epoch.restart_policy import RestartPolicy
 from headwater.runtime.epoch.sizing import EpochSizer
 from headwater.runtime.epoch.wakeup import Wakeup
 from headwater.runtime.job.attempts import Attempts
-from headwater.runtime.job.checkpoints import CheckpointFailuresError, Checkpoints, Cut
+from headwater.runtime.job.checkpoint_cut import Cut
+from headwater.runtime.job.checkpoints import CheckpointFailuresError, Checkpoints
 from headwater.runtime.job.committers import SinkCommitters
 from headwater.runtime.job.endings import JobCancelledError, WentBackError
 from headwater.runtime.job.failures import Failures

@@ -167,7 +167,7 @@ class Driver:
         assert self.coordinator is not None
         checkpoints = self.coordinator.checkpoints
         cut = checkpoints.in_flight
-        return cut is not None and any(ref.epoch == cut.draft.epoch for ref in checkpoints._fulls.values())
+        return cut is not None and any(ref.epoch == cut.draft.epoch for ref in checkpoints.chains.fulls.values())
 
     def ask_to_rescale(self, parallelism: int) -> None:
         assert self.coordinator is not None

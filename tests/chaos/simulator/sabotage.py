@@ -114,10 +114,10 @@ def keep_full_snapshots_of_an_abandoned_checkpoint() -> Patch:
     settle = Checkpoints.settle
 
     def keeping(self: Checkpoints) -> None:
-        fulls, dropped = dict(self._fulls), self.in_flight is not None and self.in_flight.future is None
+        fulls, dropped = dict(self.chains.fulls), self.in_flight is not None and self.in_flight.future is None
         settle(self)
         if dropped:
-            self._fulls = fulls
+            self.chains.fulls = fulls
 
     return mock.patch.object(Checkpoints, "settle", keeping)
 
