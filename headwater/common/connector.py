@@ -46,9 +46,9 @@ class SplitReader(ABC):
     def wait_readable(self, deadline: float, wake: int) -> bool:
         """Wait for records. For a source whose attribute `waits` is True.
 
-        Return True as soon as `read_batch` may return some; False when `time.monotonic()` passes `deadline`, or once the
-        file descriptor `wake` can be read (which is not to be read here): then somebody else needs the reader. Called
-        between epochs, perhaps in another thread, but never while another method of the reader runs.
+        Return True as soon as `read_batch` may return some; False when `time.monotonic()` passes `deadline`, or once
+        the file descriptor `wake` can be read (which is not to be read here): then somebody else needs the reader.
+        Called between epochs, perhaps in another thread, but never while another method of the reader runs.
         """
         raise NotImplementedError(f"{type(self).__name__} does not wait")
 

@@ -14,7 +14,7 @@ from headwater.checkpoint.storage.base import StorageSpec
 from headwater.checkpoint.store import ManifestStore
 from headwater.cli.main import main
 from headwater.common.errors import CheckpointError
-from headwater.runtime.job.coordinator import StoppedWithSavepoint
+from headwater.runtime.job.endings import StoppedWithSavepoint
 from headwater.runtime.job.handle import LocalJobClient
 from tests.contract.s3_server import BUCKET, S3Server, s3_server
 from tests.unit.runtime.test_coordinator import Job

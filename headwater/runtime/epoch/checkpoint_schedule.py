@@ -31,12 +31,18 @@ class CheckpointSchedule:
 
     def due(self, now_ms: float) -> bool:
         """Return True if the epoch that begins now must end with a checkpoint."""
+        return self.due_in_ms(now_ms) == 0
+
+    def due_in_ms(self, now_ms: float) -> float | None:
+        """Return how long it is until the next checkpoint is due; None while one is in flight."""
         if self._in_flight:
-            return False
+            return None
         if self._last_cut_ms is None:
-            return True
-        rested = self._last_end_ms is None or now_ms - self._last_end_ms >= self._settings.min_pause_ms
-        return rested and now_ms - self._last_cut_ms >= self._settings.interval_ms
+            return 0
+        due_ms = self._last_cut_ms + self._settings.interval_ms
+        if self._last_end_ms is not None:
+            due_ms = max(due_ms, self._last_end_ms + self._settings.min_pause_ms)
+        return max(0, due_ms - now_ms)
 
     def cut(self, now_ms: float) -> None:
         """A checkpoint is now in flight."""

@@ -5,12 +5,44 @@ Between two epochs: `decide`. After an attempt that failed: `decide_after_failur
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from headwater.runtime.epoch.failure import AttemptFailedError, FailureReason
 from headwater.runtime.epoch.restart_policy import RestartPolicy
 
 # --- between two epochs
+
+
+POLL_MS = 100
+IDLE_MS = 1_000
+"""Look around at least this often: the copy of a savepoint may have taken too long."""
+
+
+@dataclass(frozen=True)
+class Pace:
+    """How fast a job goes: its engine's parameters."""
+
+    epoch_ms: int
+    """Sources with a rate limit are read once in this time: shorter epochs gain nothing. Ticks come as often."""
+    poll_ms: int = POLL_MS
+    """How long sources are left alone that had nothing."""
+    ticks: bool = False
+    """Operators see time pass, with input or without."""
+
+
+@dataclass(frozen=True)
+class SourceFacts:
+    """What is known about sources between two epochs."""
+
+    exhausted: bool = False
+    """Every source was read to its end."""
+    readable: bool = False
+    """A source without a rate limit has splits. Whether they have records, only an epoch finds out."""
+    rate_allows_ms: int | None = None
+    """When a source with a rate limit may be read; None: there is none with splits."""
+    discovery_ms: int | None = None
+    """When a source looks for new splits."""
 
 
 @dataclass(frozen=True)
@@ -20,6 +52,8 @@ class CheckpointFacts:
     in_flight: bool = False
     due: bool = True
     """The schedule wants the next epoch to end with one."""
+    due_ms: int | None = None
+    """When it will want that."""
     requested: bool = False
     """Somebody waits for one."""
     behind: bool = False
@@ -28,23 +62,23 @@ class CheckpointFacts:
 
 @dataclass(frozen=True)
 class Facts:
-    """What the driver knows between two epochs."""
+    """What the driver knows between two epochs. All times are processing time."""
 
     now_ms: int
+    pace: Pace
     last_epoch_ms: int = 0
-    """The processing time of the last epoch."""
+    """The processing time of the last epoch: when it began."""
+    dry_since_ms: int | None = None
+    """When the last epoch ended, if it read nothing, and the engine has reported no input since."""
     cancelled: bool = False
     asked: bool = False
     """Somebody asked for a savepoint, an end or another parallelism."""
-    exhausted: bool = False
-    """Every source was read to its end."""
-    readable: bool = False
-    """An epoch would find something to read."""
+    micro_batch: bool = False
+    """Spark has handed over a micro-batch, which must be an epoch with a checkpoint."""
     next_timer_ms: int | None = None
-    tick_ms: int | None = None
-    """Time must be seen to pass so often, with input or without; None: it need not."""
     batch_mode: bool = False
     """Only the last epoch ends with a checkpoint."""
+    sources: SourceFacts = SourceFacts()
     checkpoint: CheckpointFacts = CheckpointFacts()
 
 
@@ -74,45 +108,74 @@ class Run:
 
     cut: bool
     """It ends with a checkpoint."""
+    wait: bool = False
+    """Its checkpoint is complete before the job goes on."""
+    final: bool = False
+    """It ends event time: the job's last."""
+    reads: bool = True
+    """False: it reads nothing, and event time stays where it is."""
 
 
 @dataclass(frozen=True)
 class Wait:
-    """There is nothing to do: look again later."""
+    """There is nothing to do before `until_ms`, unless somebody asks for something or the engine reports input."""
 
+    until_ms: int
+
+
+LAST = Run(cut=True, wait=True, final=True)
+"""The last epoch of a job whose input has ended."""
+CHECKPOINT = Run(cut=True, wait=True, reads=False)
+"""An epoch only for the checkpoint at its end."""
+DRAIN = Run(cut=True, wait=True, final=True, reads=False)
+"""The same, but it ends event time."""
+COLLECT = Run(cut=False, wait=True, reads=False)
+"""An epoch in which slots hand over their parts of the checkpoint in flight."""
 
 Decision = Cancel | Serve | Settle | Finish | Run | Wait
 
 
 def decide(facts: Facts) -> Decision:
-    """What comes next for a job whose input has not ended."""
+    """What comes next for a job whose last epoch was not its final one."""
+    checkpoint = facts.checkpoint
     if facts.cancelled:
         return Cancel()
     if facts.asked:
         return Serve()
-    if facts.exhausted:
-        return Settle() if facts.checkpoint.in_flight else Finish()
+    if facts.micro_batch:
+        return Run(cut=not checkpoint.in_flight, wait=True)
+    if facts.sources.exhausted:
+        return Settle() if checkpoint.in_flight else Finish()
+    until_ms = min(_calls_for_an_epoch(facts), default=facts.now_ms + IDLE_MS)
+    if until_ms <= facts.now_ms:
+        return Run(_cuts(facts))
+    if facts.sources.discovery_ms is not None:
+        until_ms = min(until_ms, max(facts.sources.discovery_ms, facts.now_ms + 1))
+    return Wait(min(until_ms, facts.now_ms + IDLE_MS))
+
+
+def _cuts(facts: Facts) -> bool:
+    """Return True if an epoch that begins now ends with a checkpoint."""
     checkpoint = facts.checkpoint
-    cut = cuts(checkpoint, batch_mode=facts.batch_mode)
-    checkpoint_waits = checkpoint.in_flight or checkpoint.requested or (cut and checkpoint.behind)
-    if facts.readable or _time_calls(facts) or checkpoint_waits:
-        return Run(cut)
-    return Wait()
+    return not facts.batch_mode and not checkpoint.in_flight and (checkpoint.requested or checkpoint.due)
 
 
-def cuts(checkpoint: CheckpointFacts, *, batch_mode: bool, final: bool = False, wait: bool = False) -> bool:
-    """Return True if the next epoch ends with a checkpoint. `wait`: the caller cannot go on without one."""
-    if checkpoint.in_flight:
-        return False
-    if batch_mode:
-        return final
-    return wait or checkpoint.requested or checkpoint.due
-
-
-def _time_calls(facts: Facts) -> bool:
-    timer_is_due = facts.next_timer_ms is not None and facts.next_timer_ms <= facts.now_ms
-    tick_is_due = facts.tick_ms is not None and facts.now_ms - facts.last_epoch_ms >= facts.tick_ms
-    return timer_is_due or tick_is_due
+def _calls_for_an_epoch(facts: Facts) -> Iterator[int]:
+    """Yield when something calls for an epoch: input, a timer, a tick, a checkpoint."""
+    pace, sources, checkpoint = facts.pace, facts.sources, facts.checkpoint
+    poll_ms = facts.now_ms if facts.dry_since_ms is None else facts.dry_since_ms + pace.poll_ms
+    if sources.readable or checkpoint.in_flight:  # slots hand over their parts of a checkpoint in epochs
+        yield poll_ms
+    if sources.rate_allows_ms is not None:
+        yield max(poll_ms, sources.rate_allows_ms, facts.last_epoch_ms + pace.epoch_ms)
+    if facts.next_timer_ms is not None:
+        yield facts.next_timer_ms
+    if pace.ticks:
+        yield facts.last_epoch_ms + pace.epoch_ms
+    if _cuts(facts) and (checkpoint.requested or checkpoint.behind):
+        yield facts.now_ms
+    elif checkpoint.behind and checkpoint.due_ms is not None and not facts.batch_mode:
+        yield checkpoint.due_ms
 
 
 # --- after an attempt that failed

@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 from headwater.common.errors import HeadwaterError
 from headwater.runtime.epoch.messages import Ack, EpochHeader, SourceTask
+from headwater.runtime.epoch.wakeup import Wakeup
 
 
 class EngineLostError(HeadwaterError):
@@ -18,6 +19,17 @@ class Engine(Protocol):
 
     def run(self, header: EpochHeader, tasks: Sequence[SourceTask], dataframes: Mapping[int, Any]) -> list[Ack]: ...
 
+    def wait(self, seconds: float, wakeup: Wakeup) -> bool:
+        """Wait until `wakeup` is set or a source may have input, but not longer than `seconds`.
+
+        Return True if a source may have input: then the job asks its sources at once. Called between two epochs.
+        """
+        ...
+
+    def checkpoint_completed(self, token: str) -> None:
+        """The checkpoint with this token (an attempt's id) is complete. Called between two epochs; must not raise."""
+        ...
+
     def cancel(self) -> None: ...
 
     def close(self) -> None: ...
@@ -28,6 +40,11 @@ class NothingToRun:
 
     def run(self, header: EpochHeader, tasks: Sequence[SourceTask], dataframes: Mapping[int, Any]) -> list[Any]:
         raise AssertionError("a finished job runs no epoch")
+
+    def wait(self, seconds: float, wakeup: Wakeup) -> bool:
+        raise AssertionError("a finished job waits for nothing")
+
+    def checkpoint_completed(self, token: str) -> None: ...
 
     def cancel(self) -> None: ...
 

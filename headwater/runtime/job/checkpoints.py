@@ -8,31 +8,33 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import math
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
-from concurrent.futures import Executor, Future
+from concurrent.futures import Executor
 from concurrent.futures import TimeoutError as FutureTimeoutError
-from dataclasses import dataclass, field
-
-import msgspec
 
 from headwater.checkpoint.manifest import Manifest
-from headwater.checkpoint.paths import TEMPORARY_SUFFIX
 from headwater.checkpoint.snapshot.file import SnapshotRef
 from headwater.checkpoint.store import ManifestStore
 from headwater.common.errors import CheckpointError, FencedError
-from headwater.common.ids import Place as Place
+from headwater.common.ids import Place
 from headwater.runtime.background import THREADS, Background
 from headwater.runtime.epoch import fault
 from headwater.runtime.epoch.checkpoint_schedule import CheckpointSchedule
-from headwater.runtime.epoch.messages import SnapshotPart
+from headwater.runtime.epoch.decisions import CheckpointFacts
+from headwater.runtime.epoch.epoch_plan import LastEpoch
+from headwater.runtime.epoch.messages import Base, PartitionAck
+from headwater.runtime.job.checkpoint_cut import Cut
 from headwater.runtime.job.checkpoint_failures import StageOperators, part_failed
 from headwater.runtime.job.checkpoint_failures import not_in_time as parts_not_in_time
-from headwater.runtime.job.checkpoint_stats import CheckpointStats, PartStats
+from headwater.runtime.job.checkpoint_stats import CheckpointStats
 from headwater.runtime.job.committers import SinkCommitters
-from headwater.runtime.job.requests import RescaleRequest, SavepointRequest
+from headwater.runtime.job.endings import GivenUpError
+from headwater.runtime.job.requests import Request, SavepointRequest
 from headwater.runtime.job.savepoint_copies import SavepointCopies, not_in_time
+from headwater.runtime.job.snapshot_chains import SnapshotChains
 
 log = logging.getLogger(__name__)
 
@@ -45,25 +47,6 @@ HISTORY = 100
 
 class ManifestNotWrittenError(CheckpointError):
     """The manifest could not be written, so the checkpoint in flight failed. State and output are unchanged."""
-
-
-@dataclass
-class Cut:
-    """A checkpoint in flight."""
-
-    token: str
-    draft: Manifest
-    """Its manifest without the snapshots, which are not known at the cut."""
-    waiting_for: set[Place]
-    triggered_ms: int
-    started: float
-    parts: dict[Place, SnapshotPart] = field(default_factory=dict)
-    arrived: dict[Place, float] = field(default_factory=dict)
-    manifest: Manifest | None = None
-    chains: dict[Place, list[SnapshotRef]] = field(default_factory=dict)
-    future: Future[None] | None = None
-    savepoints: list[SavepointRequest] = field(default_factory=list)
-    """Copy the checkpoint for these requests."""
 
 
 class Checkpoints:
@@ -87,11 +70,7 @@ class Checkpoints:
         self._executor: Executor | None = None
         self._copies = SavepointCopies(background)
         self.clock_ms: Callable[[], float] = _now_ms
-        self.chains: dict[Place, list[SnapshotRef]] = {}
-        """The snapshot chains of the last durable checkpoint."""
-        self._fulls: dict[Place, SnapshotRef] = {}
-        self.writing: set[str] = set()
-        """Names of files that slots are writing. They are not garbage."""
+        self.chains = SnapshotChains()
         self.durable: Manifest | None = None
         """The last checkpoint of this run, or the one it started from."""
         self.durable_token = "start"
@@ -102,26 +81,37 @@ class Checkpoints:
         self.in_flight: Cut | None = None
         self.savepoints: list[SavepointRequest] = []
         """Requests that wait for the next cut."""
+        self.requested = False
+        """Somebody wants the next epoch to end with a checkpoint."""
         self.history: deque[CheckpointStats] = deque(maxlen=HISTORY)
         self.on_state_loaded: list[Callable[[], object]] = []
         """Called once, beside the epochs, when all partitions of this run have loaded their state."""
         self.on_durable: list[Callable[[Manifest], None]] = []
         """Called in the coordinator's thread after each completed checkpoint."""
 
+    @property
+    def durably(self) -> bool:
+        """There is a place to write them to."""
+        return self._store is not None
+
     def start_from(self, manifest: Manifest | None, token: str, chains: Mapping[Place, list[SnapshotRef]]) -> None:
         """The job starts from a complete checkpoint, or from the very beginning (None)."""
         self.durable, self.durable_token, self.committed_token = manifest, token, token
-        self.chains = {place: list(chain) for place, chain in chains.items()}
-        self._fulls = {}
+        self.chains = SnapshotChains(chains)
         self.in_flight = None
         self.schedule.abandoned()
 
     # --- the coordinator's thread
 
+    def request(self, savepoint: SavepointRequest) -> None:
+        """Cut a checkpoint as soon as possible, and copy it."""
+        self.savepoints.append(savepoint)
+        self.requested = True
+
     def cut(self, cut: Cut) -> None:
         """Begin a checkpoint, which ends with the epoch that was just accepted."""
         assert self.in_flight is None
-        self.in_flight = cut
+        self.in_flight, self.requested = cut, False
         cut.savepoints, self.savepoints = self.savepoints, []
         self.schedule.cut(_now_ms())
 
@@ -132,13 +122,15 @@ class Checkpoints:
             for tidy in (self._store.remove_orphans, *self.on_state_loaded):
                 self._queue().submit(tidy)
 
-    def add_part(self, place: Place, part: SnapshotPart, elapsed_ms: float) -> None:
-        """Add a partition's part, which arrived `elapsed_ms` after its epoch began. Ignores parts of other cuts."""
-        cut = self.in_flight
-        if cut is not None and part.token == cut.token and place in cut.waiting_for:
-            cut.waiting_for.discard(place)
-            cut.parts[place] = part
-            cut.arrived[place] = elapsed_ms
+    def accept(self, acks: Iterable[PartitionAck]) -> None:
+        """Take what the partitions say about snapshots. If the epoch was a cut, `cut` comes before."""
+        self.chains.writing = set()
+        for ack in acks:
+            self.chains.writing.update(ack.writing)
+            if ack.full is not None:
+                self.chains.add_full(ack.place, ack.full)
+            if ack.part is not None and self.in_flight is not None:
+                self.in_flight.add_part(ack.place, ack.part, ack.processing_ms + ack.snapshot_ms)
 
     def give_up_late(self) -> None:
         """Tell those who have waited too long for a savepoint."""
@@ -152,7 +144,12 @@ class Checkpoints:
         """Whether what began then has taken longer than a checkpoint may."""
         return self.clock_ms() - since_ms > self.schedule.timeout_ms
 
-    def give_up(self, request: SavepointRequest | RescaleRequest) -> None:
+    def check_time(self, request: Request | None) -> None:
+        """Raise `GivenUpError` if the request has been served for longer than a checkpoint may take."""
+        if request is not None and self.is_late(request.since_ms):
+            raise GivenUpError(f"{request.where} takes too long")
+
+    def give_up(self, request: Request) -> None:
         """There was no checkpoint for it in time. The job goes on."""
         text = f"{request.where} was not written within {not_in_time(self.schedule.timeout_ms)}{self._last_failure()}"
         request.fail(CheckpointError(f"{text}. The job goes on"))
@@ -166,13 +163,26 @@ class Checkpoints:
         """Where the savepoint of the checkpoint that was just completed is. Raises why it is not there."""
         return self._copies.wait(request, self.schedule.timeout_ms)
 
-    def add_full(self, place: Place, full: SnapshotRef) -> None:
-        """A full snapshot takes the place of all that is not newer; from the next manifest on.
+    def facts(self, last: LastEpoch, now_ms: int) -> CheckpointFacts:
+        """Return what is known at `now_ms`, in processing time, after `last`."""
+        due_in_ms = self.schedule.due_in_ms(_now_ms())
+        return CheckpointFacts(
+            in_flight=self.in_flight is not None,
+            due=self.schedule.due(_now_ms()),
+            due_ms=None if due_in_ms is None else now_ms + math.ceil(due_in_ms),
+            requested=self.requested,
+            behind=last.token != self.committed_token,
+        )
 
-        It is of a checkpoint that is durable or in flight: a slot discards one of a checkpoint that was given up before
-        it acknowledges anything again.
-        """
-        self._fulls[place] = full
+    def base(self, last: LastEpoch) -> Base:
+        """Return what an epoch after `last` starts from."""
+        return Base(
+            epoch=last.epoch,
+            token=last.token,
+            durable_epoch=self.durable.epoch if self.durable is not None else -1,
+            durable_token=self.durable_token,
+            in_flight=self.in_flight.token if self.in_flight is not None else None,
+        )
 
     def advance(self, *, wait: bool) -> dict[str, list[bytes]] | None:
         """Advance the checkpoint in flight as far as possible. If it failed, return its uncommitted output.
@@ -200,10 +210,9 @@ class Checkpoints:
                 return self._fail(cut, parts_not_in_time(cut, waited_ms, limit_ms, self._operators))
             return None
         if cut.future is None:
-            cut.chains = self._chains_with(cut.parts)
-            cut.manifest = _with_snapshots(cut.draft, cut.chains)
-            protected = self.writing | {name + TEMPORARY_SUFFIX for name in self.writing} | self._copies.names()
-            cut.future = self._submit(cut.manifest, protected)
+            manifest = cut.complete(self.chains.with_parts(cut.parts))
+            protected = self.chains.unfinished_names() | self._copies.names()
+            cut.future = self._queue().submit(self._complete, manifest, protected)
         try:
             cut.future.result(self.schedule.timeout_ms / 1000 if wait else GRACE_SECONDS)
         except FutureTimeoutError:
@@ -248,13 +257,12 @@ class Checkpoints:
     def _completed(self, cut: Cut) -> None:
         assert cut.manifest is not None
         self.in_flight = None
-        self.chains = cut.chains
-        self._fulls = {place: ref for place, ref in self._fulls.items() if not _is_past(cut.chains.get(place), ref)}
+        self.chains.completed(cut.chains)
         self.committed_token = cut.token
         if self._store is not None:
             self.durable, self.durable_token = cut.manifest, cut.token
         self.schedule.completed(_now_ms())
-        self.history.append(_stats(cut, "completed"))
+        self.history.append(cut.stats("completed"))
         for request in cut.savepoints:
             assert self._store is not None
             self._copies.start(self._store, cut.manifest, request, self.clock_ms())
@@ -263,7 +271,7 @@ class Checkpoints:
 
     def _fail(self, cut: Cut, reason: str) -> dict[str, list[bytes]]:
         self._give_up(cut)
-        self.history.append(_stats(cut, "failed", reason))
+        self.history.append(cut.stats("failed", reason))
         log.warning("checkpoint of epoch %d failed: %s", cut.draft.epoch, reason)
         if not self.schedule.failed(_now_ms()):
             raise CheckpointFailuresError(f"checkpoint of epoch {cut.draft.epoch} failed: {reason}", cut)
@@ -272,26 +280,10 @@ class Checkpoints:
     def _give_up(self, cut: Cut) -> None:
         """The cut comes to be no checkpoint."""
         self.in_flight = None
-        # Full snapshots of its state have no checkpoint to go on from: the next deltas go on from the one before.
-        self._fulls = {place: ref for place, ref in self._fulls.items() if ref.epoch < cut.draft.epoch}
+        self.chains.given_up(cut.draft.epoch)
         self.savepoints = [*cut.savepoints, *self.savepoints]
 
-    def _chains_with(self, parts: Mapping[Place, SnapshotPart]) -> dict[Place, list[SnapshotRef]]:
-        chains = {place: list(chain) for place, chain in self.chains.items()}
-        for place, part in parts.items():
-            chain = [] if part.whole else chains.get(place, [])
-            if part.ref is not None:
-                chain = [*chain, part.ref]
-            full = self._fulls.get(place)
-            if full is not None and not part.whole:
-                chain = [full, *(ref for ref in chain if ref.epoch > full.epoch)]
-            chains[place] = chain
-        return chains
-
     # --- beside it
-
-    def _submit(self, manifest: Manifest, protected: Iterable[str]) -> Future[None]:
-        return self._queue().submit(self._complete, manifest, set(protected))
 
     def _queue(self) -> Executor:
         if self._executor is None:
@@ -321,44 +313,6 @@ class CheckpointFailuresError(CheckpointError):
     def __init__(self, reason: str, cut: Cut) -> None:
         super().__init__(reason)
         self.committables = cut.draft.committables
-
-
-def _with_snapshots(draft: Manifest, chains: Mapping[Place, list[SnapshotRef]]) -> Manifest:
-    partitions = [
-        msgspec.structs.replace(record, snapshots=chains.get(record.place, [])) for record in draft.partitions
-    ]
-    return msgspec.structs.replace(draft, partitions=partitions)
-
-
-def _is_past(chain: list[SnapshotRef] | None, full: SnapshotRef) -> bool:
-    """Return True if `chain` begins with `full`, or with a later snapshot that replaces it."""
-    return chain is not None and len(chain) > 0 and chain[0].kind != "delta" and chain[0].epoch >= full.epoch
-
-
-def _stats(cut: Cut, status: str, reason: str | None = None) -> CheckpointStats:
-    ended = time.monotonic()
-    parts = [
-        PartStats(
-            stage=place[0],
-            partition=place[1],
-            full_bytes=sum(ref.total_bytes for ref in cut.chains.get(place, ())),
-            delta_bytes=part.ref.total_bytes if part.ref is not None else 0,
-            sync_ms=part.sync_ms,
-            async_ms=part.async_ms,
-            arrived_ms=cut.arrived[place],
-        )
-        for place, part in sorted(cut.parts.items())
-    ]
-    full_bytes = sum(ref.total_bytes for chain in cut.chains.values() for ref in chain)
-    return CheckpointStats(
-        epoch=cut.draft.epoch,
-        status=status,
-        reason=reason,
-        triggered_ms=cut.triggered_ms,
-        duration_ms=(ended - cut.started) * 1000,
-        full_bytes=full_bytes,
-        parts=tuple(parts),
-    )
 
 
 def _now_ms() -> float:

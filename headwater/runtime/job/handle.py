@@ -16,7 +16,8 @@ from headwater.common.job_id import JobID
 from headwater.common.job_status import JobStatus
 from headwater.graph.plan import JobPlan
 from headwater.runtime.epoch.job_states import JobState
-from headwater.runtime.job.coordinator import Coordinator, JobCancelledError
+from headwater.runtime.job.coordinator import Coordinator
+from headwater.runtime.job.endings import JobCancelledError
 from headwater.runtime.job.progress import JobProgress
 from headwater.runtime.job.requests import RescaleRequest, SavepointRequest
 

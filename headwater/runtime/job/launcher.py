@@ -50,11 +50,13 @@ from headwater.common.job_id import JobID
 from headwater.common.job_status import JobStatus
 from headwater.graph.plan import JobPlan
 from headwater.runtime.epoch.checkpoint_schedule import CheckpointSettings
+from headwater.runtime.epoch.decisions import POLL_MS, Pace
 from headwater.runtime.epoch.engine import Engine, NothingToRun
 from headwater.runtime.epoch.restart_policy import restart_policy
 from headwater.runtime.epoch.sizing import EpochSizer
 from headwater.runtime.job.control import ControlServer, open_control
-from headwater.runtime.job.coordinator import Coordinator, JobCancelledError, RescaleAsked, StoppedWithSavepoint
+from headwater.runtime.job.coordinator import Coordinator
+from headwater.runtime.job.endings import JobCancelledError, RescaleAsked, StoppedWithSavepoint
 from headwater.runtime.job.handle import LocalJobClient, end_of
 from headwater.runtime.job.loop import run_epochs
 from headwater.runtime.job.progress import JobProgress
@@ -290,7 +292,7 @@ class _Job:
         self._start.decision = Resume(
             manifest, Epoch(manifest.epoch + 1), manifest.incarnation + 1, manifest.committables, reshaped=True
         )
-        self._left_over = self._coordinator.take_requests()
+        self._left_over = self._coordinator.requests.take_all()
         self._end_slots()
         self._coordinator.close()
 
@@ -338,12 +340,13 @@ class _Job:
 
     def _drive(self, coordinator: Coordinator) -> None:
         epoch_ms = self._configuration.get(EPOCH_DURATION)
-        if any(source.streaming for source in coordinator.dataframes):
+        pace = Pace(epoch_ms, min(POLL_MS, epoch_ms), self._plan.needs_ticks)
+        if coordinator.sources.streaming:
             from headwater.runtime.spark.streaming import StreamingQueryDriver
 
-            StreamingQueryDriver(coordinator, ticks=self._plan.needs_ticks).run(self._start.layout, epoch_ms)
+            StreamingQueryDriver(coordinator, pace).run(self._start.layout)
         else:
-            run_epochs(coordinator, epoch_ms, ticks=self._plan.needs_ticks)
+            run_epochs(coordinator, pace)
 
     def _end_slots(self) -> None:
         """Tell all slots of the plan under way that they are not needed any more."""

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from headwater.metrics import Measured, add_measured
-from headwater.runtime.epoch.messages import SlotAddress
+from headwater.runtime.epoch.messages import Ack, PartitionAck, SlotAddress, SplitAck
+from headwater.runtime.job.partitions import Partitions
 from headwater.runtime.job.recent_rate import RecentRate
 
 
@@ -46,6 +47,31 @@ class JobProgress:
             self.counters = dict(counters)
             self.records_in = counters.get("records_in", 0)
             self._rate.clear()
+
+    def accept(self, epoch: int, messages: Sequence[Ack], records: int, partitions: Partitions) -> None:
+        """Count what the acknowledgements of an accepted epoch say. `partitions` know of them already."""
+        self._add("records_in", records)
+        self._add("epochs", 1)
+        entries = 0
+        for message in messages:
+            if isinstance(message, SplitAck):
+                for name, count in message.counters.items():
+                    self._add(name, count)
+                continue
+            self.add_metrics(message.outcome.metrics)
+            for uid, count in message.outcome.records_in.items():
+                self._add(f"{uid}.records_in", count)
+            if isinstance(message, PartitionAck):
+                entries += message.outcome.state_entries
+                self.restored_slots += int(message.restored and epoch > 0)
+        self.state_entries = entries
+        self.slots = [partitions.book[place] for place in sorted(partitions.book)]
+        event_time = partitions.event_time
+        self.watermark = event_time if event_time is not None else self.watermark
+        self.epoch = epoch
+
+    def _add(self, counter: str, count: int) -> None:
+        self.counters[counter] = self.counters.get(counter, 0) + count
 
     def epoch_done(self, records: int) -> None:
         """Count a completed epoch. Set `epoch_ms` before."""

@@ -1,13 +1,15 @@
-"""Requests to a running job: savepoint, stop, rescale. The coordinator serves them between two epochs."""
+"""Requests to a running job: savepoint, stop, rescale. They are served between two epochs (`serving.py`)."""
 
 from __future__ import annotations
 
 import contextlib
+from collections import deque
 from concurrent.futures import Future, InvalidStateError
 from dataclasses import dataclass, field
 
 from headwater.checkpoint.savepoint.savepoint import Where
 from headwater.checkpoint.storage.base import StorageSpec
+from headwater.common.errors import HeadwaterError
 from headwater.graph.plan import JobPlan
 
 
@@ -62,3 +64,39 @@ class RescaleRequest:
 
 
 Request = SavepointRequest | RescaleRequest
+
+
+class RequestQueue:
+    """Requests that are not served yet. Any thread may add one; the job's thread takes them."""
+
+    def __init__(self) -> None:
+        self._waiting: deque[Request] = deque()
+        self._closed = False
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    def add(self, request: Request) -> None:
+        self._waiting.append(request)
+        if self._closed:
+            self._refuse_all()
+
+    def take(self) -> Request:
+        return self._waiting.popleft()
+
+    def put_back(self, request: Request) -> None:
+        """It was not served: it is the next one."""
+        self._waiting.appendleft(request)
+
+    def take_all(self) -> list[Request]:
+        """Remove and return all requests, for the next coordinator."""
+        return [self._waiting.popleft() for _ in range(len(self._waiting))]
+
+    def close(self) -> None:
+        """The job has ended: refuse what waits, and all that will come."""
+        self._closed = True
+        self._refuse_all()
+
+    def _refuse_all(self) -> None:
+        for request in self.take_all():
+            request.fail(HeadwaterError("the job ended before it got to this request"))

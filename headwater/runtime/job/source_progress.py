@@ -1,11 +1,11 @@
-"""The progress of the job's sources, in the driver: splits, positions, budgets, event time."""
+"""The progress of a source that is read in splits, in the driver: positions, budgets, event time."""
 
 from __future__ import annotations
 
+import math
 import pickle
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
 
 from headwater.checkpoint.finished_splits import FinishedSplits
 from headwater.checkpoint.manifest import SourceRecord, SplitRecord
@@ -58,6 +58,16 @@ class SplitSourceProgress:
     def can_read(self, now_ms: int) -> bool:
         """Return True if an epoch could read something now: there are splits, and the rate limit allows it."""
         return bool(self._active) and self._rate_allows(now_ms) > 0
+
+    def next_read_ms(self, now_ms: int) -> int | None:
+        """Return when an epoch can read something: now, or when the rate limit allows it; None: there are no splits."""
+        if not self._active:
+            return None
+        if self.can_read(now_ms):
+            return now_ms
+        assert self.source.rate_per_second is not None and self._rate_from_ms is not None
+        wait_ms = math.ceil((self._rate_emitted + 1) * 1000 / self.source.rate_per_second)
+        return max(now_ms + 1, self._rate_from_ms + wait_ms)
 
     def next_discovery_ms(self) -> int | None:
         """Return when to look for new splits again; None: never, or not looked yet."""
@@ -199,62 +209,3 @@ class SplitSourceProgress:
     def reset(self) -> None:
         """Be as new: the job goes back to where it had read nothing."""
         self.__init__(self.spec, self._layout)  # type: ignore[misc]
-
-
-class DataFrameProgress:
-    """A Spark DataFrame as a source. Spark reads it and keeps the offsets of a stream; here is only its event time."""
-
-    def __init__(self, spec: SourceSpec) -> None:
-        self.spec = spec
-        self.dataframe: Any = spec.source.dataframe
-        self.streaming: bool = not spec.source.bounded
-        self._read = False
-        self._operator_state = b""
-        self._watermarks: dict[str, int] = {}
-        self.records = 0
-
-    @property
-    def exhausted(self) -> bool:
-        return not self.streaming and self._read
-
-    def state(self) -> tuple[bytes, dict[str, int]]:
-        return self._operator_state, self._watermarks
-
-    def marker(self, index: int, *, final: bool) -> SourceTask:
-        return SourceTask(index, self.spec.id, 0, marker=dict(self._watermarks), exhausted=self.exhausted, final=final)
-
-    def apply(self, acks: Iterable[SplitAck], *, read: bool) -> int:
-        """Take over the epoch's event time, and return its number of records. `read`: the epoch read the DataFrame.
-
-        The partitions of a DataFrame differ from epoch to epoch, so the slowest partition's event time counts for all.
-        """
-        acks = [ack for ack in acks if ack.records]
-        self._read = self._read or read
-        if acks:
-            slowest = min(acks, key=lambda ack: max(ack.watermarks.values(), default=MIN_WATERMARK))
-            self._operator_state = slowest.operator_state
-            for place, watermark in slowest.watermarks.items():
-                self._watermarks[place] = max(self._watermarks.get(place, MIN_WATERMARK), watermark)
-        count = sum(ack.records for ack in acks)
-        self.records += count
-        return count
-
-    def record(self, epoch: int, attempt_id: str) -> SourceRecord:
-        split = SplitRecord(b"", operator_state=self._operator_state, details=self._watermarks)
-        return SourceRecord({"dataframe": split}, exhausted=self.exhausted)
-
-    def restore(self, record: SourceRecord, now_ms: int) -> None:
-        """Stand where `record` says. Called after `reset`."""
-        self._read = record.exhausted
-        split = record.splits["dataframe"]
-        self._operator_state, self._watermarks = split.operator_state, dict(split.details)
-
-    def reset(self) -> None:
-        self.__init__(self.spec)  # type: ignore[misc]
-
-
-def group_by_source(acks: Iterable[SplitAck]) -> Mapping[int, list[SplitAck]]:
-    grouped: dict[int, list[SplitAck]] = {}
-    for ack in acks:
-        grouped.setdefault(ack.source_id, []).append(ack)
-    return grouped

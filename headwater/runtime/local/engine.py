@@ -14,6 +14,7 @@ from headwater.runtime.background import THREADS, Background
 from headwater.runtime.epoch.failure import failure_of
 from headwater.runtime.epoch.messages import Ack, BeginEpoch, EpochHeader, SlotAddress, SourceTask
 from headwater.runtime.epoch.steps import Step
+from headwater.runtime.epoch.wakeup import Wakeup
 from headwater.runtime.slot.slot import Slot
 from headwater.runtime.stage.readers import KeptReaders
 from headwater.runtime.stage.round import Event, OutputEnded, Round
@@ -103,6 +104,13 @@ class InProcessEngine:
             raise failure_of(error, "the engine") from None
         self.after_stages(header)
         return acks
+
+    def wait(self, seconds: float, wakeup: Wakeup) -> bool:
+        wakeup.wait(seconds)
+        return False
+
+    def checkpoint_completed(self, token: str) -> None:
+        self.slots.completed(token)
 
     def cancel(self) -> None: ...
 

@@ -23,6 +23,7 @@ from headwater.runtime.epoch.chunk import payload_of
 from headwater.runtime.epoch.engine import EngineLostError
 from headwater.runtime.epoch.failure import AttemptFailedError, FailureReason, worst
 from headwater.runtime.epoch.messages import EpochHeader, SourceTask
+from headwater.runtime.epoch.wakeup import Wakeup
 from headwater.runtime.slot.starter import SlotLaunch
 from headwater.runtime.spark.tasks import Routed, operator_stage, source_stage
 
@@ -56,6 +57,14 @@ class SparkEngine:
         if failures:
             raise worst(failures)
         return messages
+
+    def wait(self, seconds: float, wakeup: Wakeup) -> bool:
+        """Wait. Spark jobs do not tell what comes next: the loop asks sources again after a while."""
+        wakeup.wait(seconds)
+        return False
+
+    def checkpoint_completed(self, token: str) -> None:
+        """Nothing depends on it here."""
 
     def cancel(self) -> None:
         """Give the attempt under way up."""

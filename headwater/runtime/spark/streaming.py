@@ -18,8 +18,12 @@ from pyspark.sql import functions as F
 from headwater.checkpoint.paths import CheckpointLayout
 from headwater.checkpoint.spark_offsets import SparkRecorder, restore_spark
 from headwater.common.errors import CheckpointError
-from headwater.runtime.job.coordinator import Coordinator, JobCancelledError
-from headwater.runtime.job.source_progress import DataFrameProgress
+from headwater.runtime.epoch.decisions import Cancel, Pace, Run, Serve, decide
+from headwater.runtime.job.coordinator import Coordinator
+from headwater.runtime.job.dataframe_progress import DataFrameProgress
+from headwater.runtime.job.endings import JobCancelledError, WentBackError
+from headwater.runtime.job.facts import gather_facts
+from headwater.runtime.job.serving import serve_requests
 from headwater.runtime.spark.quiet_session import quiet_callbacks
 
 _SOURCE = "__headwater_source"
@@ -30,26 +34,27 @@ _WAIT_SECONDS = 0.2
 class StreamingQueryDriver:
     """Runs a coordinator's epochs from a streaming query."""
 
-    def __init__(self, coordinator: Coordinator, *, ticks: bool) -> None:
+    def __init__(self, coordinator: Coordinator, pace: Pace) -> None:
         self._coordinator = coordinator
-        self._streams = [source for source in coordinator.dataframes if source.streaming]
+        self._pace = pace
+        self._streams = [source for source in coordinator.sources.dataframes if source.streaming]
         self._error: BaseException | None = None
         self._in_epoch = False
         self._recorder: SparkRecorder | None = None
         # Sources that we read ourselves get their turn only in a micro-batch: without ticks they would have to wait
         # for data of the others.
-        self._ticks = ticks or bool(coordinator.split_sources)
+        self._ticks = pace.ticks or bool(coordinator.sources.splits)
 
-    def run(self, layout: CheckpointLayout | None, epoch_ms: int) -> None:
+    def run(self, layout: CheckpointLayout | None) -> None:
         """Run until the job is cancelled or fails: a streaming DataFrame has no end."""
         known = quiet_callbacks(lambda error: error is self._error)
         with tempfile.TemporaryDirectory(prefix="headwater-spark-") as scratch, known:
             location = layout.spark if layout is not None else Path(scratch)
             if layout is not None:
-                restore_spark(location, self._coordinator.spark)
+                restore_spark(location, self._coordinator.last.spark)
                 self._recorder = SparkRecorder(location)
             writer = self._input().writeStream.foreachBatch(self._on_batch).option("checkpointLocation", str(location))
-            query = writer.trigger(processingTime=f"{max(epoch_ms // 10, 1)} milliseconds").start()
+            query = writer.trigger(processingTime=f"{max(self._pace.epoch_ms // 10, 1)} milliseconds").start()
             try:
                 while not query.awaitTermination(_WAIT_SECONDS):
                     # Stopping a query during an epoch makes Spark throw. Then `_on_batch` ends the query instead.
@@ -61,7 +66,7 @@ class StreamingQueryDriver:
         if self._error is not None:
             raise self._error
         if self._coordinator.cancelled:
-            raise JobCancelledError("the job was cancelled")
+            raise JobCancelledError
 
     def _input(self) -> DataFrame:
         """Return one streaming DataFrame of all streams. Of several, each has a column of its own, and rows a tag."""
@@ -90,30 +95,50 @@ class StreamingQueryDriver:
         }
 
     def _on_batch(self, batch: DataFrame, batch_id: int) -> None:
-        coordinator = self._coordinator
         self._in_epoch = True
+        before = self._last_batch()
         try:
-            if coordinator.cancelled:
-                raise JobCancelledError("the job was cancelled")
-            coordinator.serve_requests()
-            if batch_id <= coordinator.spark.get("batch_id", -1):
-                return  # its manifest exists: Spark crashed before it noted the batch as done
-            frames = self._split(batch)
-            for source in coordinator.dataframes:
-                if not source.streaming and not source.exhausted:
-                    frames[source.spec.id] = source.dataframe
-            if len(frames) > 1 or self._ticks:
-                batch.persist()
-            try:
-                spark = self._recorder.record(batch_id) if self._recorder is not None else {"batch_id": batch_id}
-                coordinator.run_epoch(coordinator.stamp(), dataframes=frames, spark=spark, wait=True)
-            finally:
-                batch.unpersist()
+            while not self._is_done(batch, batch_id, before):
+                pass
         except BaseException as error:
             self._error = error
             raise
         finally:
             self._in_epoch = False
+
+    def _is_done(self, batch: DataFrame, batch_id: int, before: int) -> bool:
+        """Do what comes next. Return True if the batch counts; `before` is the last one that did when it came."""
+        coordinator = self._coordinator
+        try:
+            facts = gather_facts(coordinator, self._pace, micro_batch=True)
+            match decide(facts):
+                case Cancel():
+                    raise JobCancelledError
+                case Serve():
+                    serve_requests(coordinator)
+                case Run() as run if batch_id > self._last_batch():
+                    self._run_batch(run, facts.now_ms, batch, batch_id)
+                    return True
+                case _:  # its manifest exists: Spark crashed before it noted the batch as done
+                    return True
+        except WentBackError:
+            if self._last_batch() not in (before, batch_id):
+                raise  # Spark would have to go back further than this batch: that needs a new start
+        return False
+
+    def _last_batch(self) -> int:
+        found: int = self._coordinator.last.spark.get("batch_id", -1)
+        return found
+
+    def _run_batch(self, run: Run, now_ms: int, batch: DataFrame, batch_id: int) -> None:
+        coordinator = self._coordinator
+        if len(coordinator.sources.dataframes) > 1 or self._ticks:
+            batch.persist()
+        try:
+            spark = self._recorder.record(batch_id) if self._recorder is not None else {"batch_id": batch_id}
+            coordinator.run_epoch(coordinator.plan_epoch(run, now_ms, self._split(batch), spark))
+        finally:
+            batch.unpersist()
 
 
 def _about_state(error: BaseException, location: Path) -> BaseException:

@@ -111,11 +111,6 @@ class Run:
             raise Killed
 
 
-class _HurriedCoordinator(Coordinator):
-    def wait_cancelled(self, seconds: float) -> bool:
-        return False
-
-
 class _LocalJob(_Job):
     """The launcher's job, as far as it is not about Spark, processes and threads."""
 
@@ -150,10 +145,11 @@ class _LocalJob(_Job):
         start = self._start
         engine = InProcessEngine(self._plan, start.layout, INLINE)
         self.engines.append(engine)
-        coordinator = _HurriedCoordinator(
+        coordinator = Coordinator(
             self._plan, start.job_id, engine, start.store, NoRestart(),
             EpochSizer(10_000, EPOCH_RECORDS, EPOCH_RECORDS), 2, self._checkpoint_settings(), progress, INLINE,
         )  # fmt: skip
+        engine.wait = lambda seconds, wakeup: True  # type: ignore[method-assign]
         engine.before = lambda header: self._run_of_it.before(header, coordinator)
         return coordinator, engine
 

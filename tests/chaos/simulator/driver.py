@@ -36,8 +36,8 @@ class VirtualSchedule(CheckpointSchedule):
         super().__init__(settings)
         self._virtual_ms = now_ms
 
-    def due(self, now_ms: float) -> bool:
-        return super().due(self._virtual_ms())
+    def due_in_ms(self, now_ms: float) -> float | None:
+        return super().due_in_ms(self._virtual_ms())
 
     def cut(self, now_ms: float) -> None:
         super().cut(self._virtual_ms())
@@ -76,11 +76,6 @@ class SimulatedCoordinator(Coordinator):
         self.first_stamp = self.first_stamp or (self.driver.monotonic_ms(), now_ms)
         self.driver.world.oracles.stamped(self, now_ms)
         return now_ms
-
-    def wait_cancelled(self, seconds: float) -> bool:
-        self.driver.world.clock_ms += int(seconds * 1000)
-        self.driver.world.scheduler.step()
-        return False
 
 
 class Driver:
@@ -172,7 +167,7 @@ class Driver:
         assert self.coordinator is not None
         checkpoints = self.coordinator.checkpoints
         cut = checkpoints.in_flight
-        return cut is not None and any(ref.epoch == cut.draft.epoch for ref in checkpoints._fulls.values())
+        return cut is not None and any(ref.epoch == cut.draft.epoch for ref in checkpoints.chains.fulls.values())
 
     def ask_to_rescale(self, parallelism: int) -> None:
         assert self.coordinator is not None

@@ -22,6 +22,7 @@ from headwater.runtime.epoch import fault
 from headwater.runtime.epoch.failure import ConnectionLostError, failure_of
 from headwater.runtime.epoch.messages import BeginEpoch, EpochHeader, PartitionAck, SlotAddress, SourceTask
 from headwater.runtime.epoch.steps import Step
+from headwater.runtime.epoch.wakeup import Wakeup
 from headwater.runtime.slot.fence import AttemptFence
 from headwater.runtime.slot.slot import Slot
 from headwater.runtime.stage.readers import KeptReaders
@@ -134,6 +135,16 @@ class SlotHost:
         if call.cut:
             raise ConnectionLostError("the relay is gone")
 
+    def hear_of(self, token: str) -> None:
+        """A message on its way: the checkpoint with `token` is durable."""
+        scheduler = self.engine.driver.world.scheduler
+
+        def hear() -> None:
+            scheduler.wait_until(lambda: not self.busy)
+            self.slot.checkpoint_completed(token)
+
+        scheduler.spawn(f"{self.group} completed {token}", self.group, hear)
+
     def die(self) -> None:
         """As kill -9 would: its memory and what it was uploading are gone."""
         self.dead = True
@@ -182,6 +193,17 @@ class SimulatedEngine:
             relay.cut()
             raise failure_of(error, "the engine") from None
         return [pickle.loads(pickle.dumps(ack)) for ack in acks]
+
+    def wait(self, seconds: float, wakeup: Wakeup) -> bool:
+        if not wakeup.wait(0):
+            self.driver.world.clock_ms += round(seconds * 1000)
+        self.driver.world.scheduler.step()
+        return False
+
+    def checkpoint_completed(self, token: str) -> None:
+        """Each slot hears it when it is not at work: before the next attempt, between later ones, or never."""
+        for host in self.hosts.values():
+            host.hear_of(token)
 
     def cancel(self) -> None:
         pass

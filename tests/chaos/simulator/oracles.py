@@ -90,7 +90,7 @@ class Oracles:
     def stamped(self, coordinator: SimulatedCoordinator, now_ms: int) -> None:
         """Law 2: processing time never goes back; and it passes, whatever is done to the wall clock."""
         manifest = coordinator.checkpoints.durable
-        if now_ms <= coordinator.now_ms or (manifest is not None and now_ms <= manifest.now_ms):
+        if now_ms <= coordinator.last.now_ms or (manifest is not None and now_ms <= manifest.now_ms):
             self.problem(f"processing time went back to {now_ms}")
         assert coordinator.first_stamp is not None
         read_at_ms, first_ms = coordinator.first_stamp

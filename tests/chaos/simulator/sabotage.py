@@ -16,6 +16,9 @@ from headwater.runtime.epoch.messages import Attempt, BeginEpoch
 from headwater.runtime.job.checkpoints import Checkpoints
 from headwater.runtime.job.committers import SinkCommitters
 from headwater.runtime.job.coordinator import Coordinator
+from headwater.runtime.job.job_sources import JobSources
+from headwater.runtime.job.partitions import Partitions
+from headwater.runtime.job.pending_output import PendingOutput
 from headwater.runtime.job.processing_clock import ProcessingClock
 from headwater.runtime.slot.fence import AttemptFence
 from headwater.runtime.slot.slot import Slot
@@ -93,12 +96,12 @@ def commit_backwards() -> Patch:
 
 def forget_output_of_a_failed_checkpoint() -> Patch:
     """The output of a checkpoint that failed is not committed with the next one."""
-    return mock.patch.object(Coordinator, "_hold", lambda self, older: None)
+    return mock.patch.object(PendingOutput, "hold", lambda self, older: None)
 
 
 def load_the_old_shape_again() -> Patch:
     """A rescaled job that goes back to its own first checkpoint loads the state it was rescaled from."""
-    return mock.patch.object(Coordinator, "_forget_restores", lambda self, before: None)
+    return mock.patch.object(Partitions, "forget_restores", lambda self: None)
 
 
 def delete_without_looking() -> Patch:
@@ -111,26 +114,26 @@ def keep_full_snapshots_of_an_abandoned_checkpoint() -> Patch:
     settle = Checkpoints.settle
 
     def keeping(self: Checkpoints) -> None:
-        fulls, dropped = dict(self._fulls), self.in_flight is not None and self.in_flight.future is None
+        fulls, dropped = dict(self.chains.fulls), self.in_flight is not None and self.in_flight.future is None
         settle(self)
         if dropped:
-            self._fulls = fulls
+            self.chains.fulls = fulls
 
     return mock.patch.object(Checkpoints, "settle", keeping)
 
 
 def keep_the_progress_of_new_sources() -> Patch:
     """A job that goes back leaves sources where they are that the checkpoint does not know."""
-    stand_at = Coordinator._stand_at
+    stand_at = JobSources.stand_at
 
-    def keeping(self: Coordinator, manifest: Manifest) -> None:
+    def keeping(self: JobSources, manifest: Manifest | None, now_ms: int) -> None:
         with contextlib.ExitStack() as patches:
-            for source in self._sources():
-                if source.spec.uid not in manifest.sources:
+            for source in self:
+                if manifest is not None and source.spec.uid not in manifest.sources:
                     patches.enter_context(mock.patch.object(source, "reset", lambda: None))
-            stand_at(self, manifest)
+            stand_at(self, manifest, now_ms)
 
-    return mock.patch.object(Coordinator, "_stand_at", keeping)
+    return mock.patch.object(JobSources, "stand_at", keeping)
 
 
 def wait_for_the_wall_clock() -> Patch:

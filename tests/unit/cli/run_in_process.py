@@ -11,6 +11,7 @@ from headwater.checkpoint.paths import CheckpointLayout
 from headwater.checkpoint.store import ManifestStore
 from headwater.cli.program_plan import plan_of_program
 from headwater.cli.run_arguments import parse_run_arguments
+from headwater.runtime.epoch.decisions import Run
 from headwater.runtime.epoch.restart_policy import NoRestart
 from headwater.runtime.epoch.sizing import EpochSizer
 from headwater.runtime.job.coordinator import Coordinator
@@ -33,10 +34,8 @@ def run(directory: str, arguments: list[str]) -> int:
         coordinator.resume(latest, latest.incarnation + 1)
     records = 1
     while records:
-        now_ms = coordinator.stamp()
-        for source in coordinator.split_sources:
-            source.discover(now_ms)
-        records = coordinator.run_epoch(now_ms)
+        run = Run(cut=coordinator.checkpoints.in_flight is None)
+        records = coordinator.run_epoch(coordinator.plan_epoch(run, coordinator.stamp()))
     coordinator.settle_checkpoint()
     return 0
 

@@ -43,6 +43,8 @@ class InProcessEngine(local.InProcessEngine):
         super().__init__(plan, layout, background)
         self.headers: list[EpochHeader] = []
         self.cancelled = False
+        self.completed: list[str] = []
+        """Tokens of complete checkpoints."""
 
     def kill_slot(self, stage: int, partition: int) -> None:
         self.slots.kill(Place(stage, partition))
@@ -50,6 +52,10 @@ class InProcessEngine(local.InProcessEngine):
     def run(self, header: EpochHeader, tasks: Sequence[SourceTask], dataframes: Mapping[int, Any]) -> list[Ack]:
         self.headers.append(header)
         return super().run(header, tasks, dataframes)
+
+    def checkpoint_completed(self, token: str) -> None:
+        self.completed.append(token)
+        super().checkpoint_completed(token)
 
     def cancel(self) -> None:
         self.cancelled = True

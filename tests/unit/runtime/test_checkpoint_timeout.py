@@ -9,8 +9,8 @@ import pytest
 
 from headwater.checkpoint.manifest import Manifest
 from headwater.runtime.epoch.messages import EpochHeader, SnapshotPart
+from headwater.runtime.job.checkpoint_cut import Cut
 from headwater.runtime.job.checkpoint_failures import not_in_time
-from headwater.runtime.job.checkpoints import Cut
 from tests.unit.runtime.test_checkpoints import SpanningJob, hold_snapshots_back
 from tests.unit.runtime.test_coordinator import expected
 

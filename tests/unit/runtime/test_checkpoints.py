@@ -19,8 +19,10 @@ from headwater.runtime.epoch.restart_policy import FixedDelay
 from headwater.runtime.epoch.sizing import EpochSizer
 from headwater.runtime.job import checkpoints as checkpoints_module
 from headwater.runtime.job.committers import SinkCommitters
-from headwater.runtime.job.coordinator import Coordinator, RescaleAsked
+from headwater.runtime.job.coordinator import Coordinator
+from headwater.runtime.job.endings import RescaleAsked
 from headwater.runtime.job.requests import RescaleRequest
+from headwater.runtime.job.serving import serve_requests
 from headwater.runtime.slot import slot as slot_module
 from headwater.runtime.slot import upload as upload_module
 from tests.unit.runtime.in_process_engine import InProcessEngine, plan_of
@@ -275,20 +277,20 @@ def test_a_full_snapshot_of_a_checkpoint_that_failed_is_not_used() -> None:
         partitions = [PartitionRecord(*place)]
         draft = Manifest("j", "job", epoch, 1, 0, 0, "p", 1, partitions=partitions)
         checkpoints.cut(checkpoints_module.Cut(f"t{epoch}", draft, {place}, 0, 0.0))
-        checkpoints.add_part(place, SnapshotPart(f"t{epoch}", ref(epoch, "delta"), error), 0.0)
+        checkpoints.in_flight.add_part(place, SnapshotPart(f"t{epoch}", ref(epoch, "delta"), error), 0.0)
 
     end_of_epoch(1)
     checkpoints.advance(wait=True)
     end_of_epoch(2, error="no space left")
-    checkpoints.add_full(place, ref(2, "full"))
+    checkpoints.chains.add_full(place, ref(2, "full"))
     checkpoints.advance(wait=True)
     end_of_epoch(3)
     checkpoints.advance(wait=True)
-    assert [each.name for each in checkpoints.chains[place]] == ["delta-1", "delta-3"]
-    checkpoints.add_full(place, ref(3, "full"))
+    assert [each.name for each in checkpoints.chains.durable[place]] == ["delta-1", "delta-3"]
+    checkpoints.chains.add_full(place, ref(3, "full"))
     end_of_epoch(4)
     checkpoints.advance(wait=True)
-    assert [each.name for each in checkpoints.chains[place]] == ["full-3", "delta-4"]
+    assert [each.name for each in checkpoints.chains.durable[place]] == ["full-3", "delta-4"]
 
 
 def test_a_full_snapshot_of_a_checkpoint_that_was_abandoned_is_not_used(
@@ -364,14 +366,14 @@ def test_a_full_snapshot_from_before_a_chain_that_began_anew_is_not_used() -> No
         draft = Manifest("j", "job", epoch, 1, 0, 0, "p", 1, partitions=[PartitionRecord(*place)])
         checkpoints.cut(checkpoints_module.Cut(f"t{epoch}", draft, {place}, 0, 0.0))
         ref = SnapshotRef(f"{kind}-{epoch}", 1, 0, epoch, kind, (0, 1))
-        checkpoints.add_part(place, SnapshotPart(f"t{epoch}", ref, whole=kind == "full"), 0.0)
+        checkpoints.in_flight.add_part(place, SnapshotPart(f"t{epoch}", ref, whole=kind == "full"), 0.0)
         checkpoints.advance(wait=True)
 
     checkpoint(1, "delta")
-    checkpoints.add_full(place, SnapshotRef("late-1", 1, 0, 1, "full", (0, 1)))
+    checkpoints.chains.add_full(place, SnapshotRef("late-1", 1, 0, 1, "full", (0, 1)))
     checkpoint(2, "full")
     checkpoint(3, "delta")
-    assert [each.name for each in checkpoints.chains[place]] == ["full-2", "delta-3"]
+    assert [each.name for each in checkpoints.chains.durable[place]] == ["full-2", "delta-3"]
 
 
 def test_a_rescale_to_the_present_parallelism_does_nothing(tmp_path: Path) -> None:
@@ -379,9 +381,9 @@ def test_a_rescale_to_the_present_parallelism_does_nothing(tmp_path: Path) -> No
     job.start()
     same, other = RescaleRequest(2, job.plan()), RescaleRequest(3, plan_of(summing, 3, job.sink))
     job.coordinator.ask(same)
-    job.coordinator.serve_requests()
+    serve_requests(job.coordinator)
     assert same.done.result(0) == 0.0
     assert job.coordinator.epoch == -1, "not even a checkpoint was made"
     job.coordinator.ask(other)
     with pytest.raises(RescaleAsked):
-        job.coordinator.serve_requests()
+        serve_requests(job.coordinator)

@@ -12,9 +12,11 @@ import pytest
 from headwater.common import WatermarkStrategy
 from headwater.datastream import DataStream, KeyedProcessFunction, StreamExecutionEnvironment
 from headwater.datastream.connectors.data_generator import DataGeneratorSource
+from headwater.runtime.epoch.decisions import Pace
 from headwater.runtime.epoch.messages import EpochHeader
 from headwater.runtime.epoch.restart_policy import NoRestart
 from headwater.runtime.epoch.sizing import EpochSizer
+from headwater.runtime.epoch.wakeup import Wakeup
 from headwater.runtime.job.coordinator import Coordinator
 from headwater.runtime.job.loop import run_epochs
 from headwater.runtime.job.processing_clock import ProcessingClock
@@ -157,12 +159,12 @@ class RatedJob(Job):
         coordinator.clock = self.clocks.new()
         sleeps = iter(range(1_000))
 
-        def wait_cancelled(seconds: float) -> bool:
+        def wait(seconds: float, wakeup: Wakeup) -> bool:
             self.clocks.pass_(seconds * 1000)
             assert next(sleeps, None) is not None, "the job stands still"
             return False
 
-        coordinator.wait_cancelled = wait_cancelled  # type: ignore[method-assign]
+        self.engine.wait = wait  # type: ignore[method-assign]
         latest = self.store.latest()
         if latest is not None:
             coordinator.resume(latest, latest.incarnation + 1)
@@ -172,7 +174,7 @@ class RatedJob(Job):
         self.happens_at.pop(header.attempt.epoch, lambda: None)()
 
     def run(self) -> None:
-        run_epochs(self.coordinator, 10, ticks=True)
+        run_epochs(self.coordinator, Pace(10, 10, ticks=True))
 
     def check_results(self, again: int = 20) -> None:
         found = sorted(self.sink.results())

@@ -11,7 +11,7 @@ import pytest
 
 from headwater.common.errors import CheckpointError, FencedError, LocalDiskError, UserCodeError
 from headwater.runtime.epoch.restart_policy import FixedDelay, NoRestart
-from headwater.runtime.job.coordinator import JobCancelledError
+from headwater.runtime.job.endings import JobCancelledError
 from headwater.testing import collecting_sink
 from tests.unit.runtime.test_coordinator import Job, expected, job
 
@@ -119,7 +119,9 @@ def test_output_that_waits_for_no_checkpoint_is_tried_again_too(
     seen: list[int] = []
     flaky.problem = lambda call: TimeoutError("the sink is away") if call == 3 else None
     job.start(FixedDelay(attempts=2, delay_ms=0))
-    job.coordinator._eager = {operator.uid for stage in job.coordinator.plan.stages for operator in stage.operators}
+    job.coordinator._output.eager = {
+        operator.uid for stage in job.coordinator.plan.stages for operator in stage.operators
+    }
     job.engine.before = lambda header: seen.append(header.attempt.number)
     job.run()
     assert job.results() == expected()

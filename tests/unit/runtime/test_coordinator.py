@@ -15,16 +15,19 @@ from headwater.common.job_status import JobStatus
 from headwater.datastream import DataStream, KeyedProcessFunction, RuntimeContext, StreamExecutionEnvironment
 from headwater.datastream.state import ValueStateDescriptor
 from headwater.graph.plan import JobPlan
+from headwater.runtime.epoch.decisions import Pace
 from headwater.runtime.epoch.failure import AttemptFailedError, FailureReason
 from headwater.runtime.epoch.messages import EpochHeader, PartitionAck
 from headwater.runtime.epoch.restart_policy import FixedDelay, NoRestart, RestartPolicy
 from headwater.runtime.epoch.sizing import EpochSizer
-from headwater.runtime.job.coordinator import Coordinator, JobCancelledError
+from headwater.runtime.job.coordinator import Coordinator
+from headwater.runtime.job.endings import JobCancelledError
 from headwater.runtime.job.loop import run_epochs
 from headwater.testing import CollectingSink
 from tests.unit.runtime.in_process_engine import InProcessEngine, plan_of
 
 NUMBERS = list(range(100))
+PACE = Pace(epoch_ms=10_000)
 EPOCH_RECORDS = 10
 
 
@@ -92,7 +95,7 @@ class Job:
         return ManifestStore(self.layout)
 
     def run(self) -> None:
-        run_epochs(self.coordinator, 10_000, ticks=False)
+        run_epochs(self.coordinator, PACE)
 
     def results(self) -> Counter[Any]:
         return Counter(self.sink.results())

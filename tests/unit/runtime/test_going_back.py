@@ -23,7 +23,8 @@ from headwater.runtime.epoch.messages import EpochHeader
 from headwater.runtime.epoch.restart_policy import FixedDelay
 from headwater.runtime.epoch.sizing import EpochSizer
 from headwater.runtime.job.committers import SinkCommitters
-from headwater.runtime.job.coordinator import Coordinator, RescaleAsked
+from headwater.runtime.job.coordinator import Coordinator
+from headwater.runtime.job.endings import RescaleAsked
 from headwater.runtime.job.launcher import _Job
 from headwater.runtime.job.requests import RescaleRequest, SavepointRequest
 from headwater.runtime.job.savepoint_copies import SavepointCopies

@@ -16,6 +16,7 @@ from headwater.datastream import (
     RuntimeContext,
     StreamExecutionEnvironment,
 )
+from headwater.runtime.epoch.decisions import Pace
 from headwater.runtime.epoch.failure import AttemptFailedError, FailureReason
 from headwater.runtime.epoch.messages import EpochHeader
 from headwater.runtime.epoch.restart_policy import FixedDelay
@@ -73,7 +74,7 @@ def run(tmp_path: Path, fault: Any = None, moment: str = "before") -> Coordinato
         EpochSizer(10_000, 10, 10),
         retained=2,
     )
-    run_epochs(coordinator, 10_000, ticks=False)
+    run_epochs(coordinator, Pace(epoch_ms=10_000))
     return coordinator
 
 

@@ -15,7 +15,9 @@ from headwater.checkpoint.savepoint import savepoint as savepoint_module
 from headwater.checkpoint.savepoint.savepoint import open_savepoint
 from headwater.checkpoint.store import ManifestStore
 from headwater.common.errors import CheckpointError
-from headwater.runtime.job.coordinator import JobCancelledError, StoppedWithSavepoint
+from headwater.runtime.epoch.wakeup import Wakeup
+from headwater.runtime.job.endings import JobCancelledError, StoppedWithSavepoint
+from headwater.runtime.job.job_sources import JobSources
 from headwater.runtime.job.requests import RescaleRequest, SavepointRequest
 from headwater.runtime.slot import slot as slot_module
 from tests.unit.runtime.in_process_engine import plan_of
@@ -181,19 +183,19 @@ def test_a_savepoint_of_a_job_without_input_does_not_wait_for_some(
     request = SavepointRequest(str(tmp_path / "savepoints" / "one"))
     job = Job(tmp_path)
     job.start()
-    monkeypatch.setattr(job.coordinator, "all_exhausted", lambda: False)  # it reads on, and nothing comes
+    monkeypatch.setattr(JobSources, "exhausted", False)  # it reads on, and nothing comes
     waits: list[float] = []
     deadline = time.monotonic() + 30
 
-    def nothing_comes(seconds: float) -> bool:
+    def nothing_comes(seconds: float, wakeup: Wakeup) -> bool:
         waits.append(seconds)
         if len(waits) == 3:
             job.coordinator.ask(request)
         elif request.path.done() or time.monotonic() > deadline:
             job.coordinator.cancel()
-        return job.coordinator.cancelled
+        return False
 
-    monkeypatch.setattr(job.coordinator, "wait_cancelled", nothing_comes)
+    monkeypatch.setattr(job.engine, "wait", nothing_comes)
     with pytest.raises(JobCancelledError):
         job.run()
     assert open_savepoint(request.path.result(0)).is_savepoint

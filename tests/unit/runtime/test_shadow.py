@@ -19,6 +19,7 @@ from headwater.datastream import DataStream, StreamExecutionEnvironment
 from headwater.datastream.connectors.data_generator import DataGeneratorSource
 from headwater.graph.plan import JobPlan
 from headwater.operators.sink import SinkOperator
+from headwater.runtime.epoch.decisions import Run
 from headwater.runtime.epoch.restart_policy import NoRestart
 from headwater.runtime.epoch.sizing import EpochSizer
 from headwater.runtime.job.coordinator import Coordinator
@@ -53,7 +54,8 @@ def run(plan: JobPlan, directory: Path, epochs: int | None = 3, ahead: int = 0) 
     sizer = EpochSizer(10_000, EPOCH, EPOCH)
     coordinator = Coordinator(plan, "job", engine, ManifestStore(layout), NoRestart(), sizer, retained=1000)
     for _ in range((epochs or 3) + ahead):
-        coordinator.run_epoch(coordinator.stamp())
+        run = Run(cut=coordinator.checkpoints.in_flight is None)
+        coordinator.run_epoch(coordinator.plan_epoch(run, coordinator.stamp()))
     coordinator.settle_checkpoint()
     coordinator.close()
     return shadow

@@ -13,7 +13,7 @@ from headwater.checkpoint.savepoint.savepoint import open_savepoint
 from headwater.common.errors import CheckpointError
 from headwater.runtime.epoch.messages import EpochHeader
 from headwater.runtime.job import savepoint_copies
-from headwater.runtime.job.coordinator import StoppedWithSavepoint
+from headwater.runtime.job.endings import StoppedWithSavepoint
 from headwater.runtime.job.requests import SavepointRequest
 from tests.unit.runtime.test_coordinator import Job, expected
 

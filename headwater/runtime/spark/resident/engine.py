@@ -186,8 +186,8 @@ class _Task:
         if not self._waiting:
             send(self._sock, Message.WAIT, int(seconds * 1000).to_bytes(8, "little"))
             self._waiting = True
-        ready, _, _ = select.select([self._sock, wakeup], [], [], seconds)
-        if self._sock in ready:
+        ready, _, _ = select.select([self._sock.fileno(), wakeup.fileno()], [], [], seconds)
+        if self._sock.fileno() in ready:
             self._waiting = False
             return any(kind is Message.READABLE for kind, _ in self._receiver.arrived())
         if not ready:

@@ -1,0 +1,65 @@
+"""Which snapshots make up the state of each partition."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from headwater.checkpoint.paths import TEMPORARY_SUFFIX
+from headwater.checkpoint.snapshot.file import SnapshotRef
+from headwater.common.ids import Place
+from headwater.runtime.epoch.messages import SnapshotPart
+
+Chains = dict[Place, list[SnapshotRef]]
+"""{partition: its snapshots, oldest first}"""
+
+
+class SnapshotChains:
+    """The chains of the last durable checkpoint, and the full snapshots that will shorten the next ones."""
+
+    def __init__(self, chains: Mapping[Place, list[SnapshotRef]] | None = None) -> None:
+        self.durable: Chains = {place: list(chain) for place, chain in (chains or {}).items()}
+        self.fulls: dict[Place, SnapshotRef] = {}
+        self.writing: set[str] = set()
+        """Names of files that slots are writing."""
+
+    def add_full(self, place: Place, full: SnapshotRef) -> None:
+        """A full snapshot takes the place of all that is not newer; from the next manifest on.
+
+        It is of a checkpoint that is durable or in flight: a slot discards one of a checkpoint that was given up before
+        it acknowledges anything again.
+        """
+        self.fulls[place] = full
+
+    def with_parts(self, parts: Mapping[Place, SnapshotPart]) -> Chains:
+        """Return the chains of a checkpoint that consists of these parts and what was durable before."""
+        chains = {place: list(chain) for place, chain in self.durable.items()}
+        for place, part in parts.items():
+            chain = [] if part.whole else chains.get(place, [])
+            if part.ref is not None:
+                chain = [*chain, part.ref]
+            full = self.fulls.get(place)
+            if full is not None and not part.whole:
+                chain = [full, *(ref for ref in chain if ref.epoch > full.epoch)]
+            chains[place] = chain
+        return chains
+
+    def completed(self, chains: Chains) -> None:
+        """A checkpoint with these chains is durable."""
+        self.durable = chains
+        self.fulls = {place: ref for place, ref in self.fulls.items() if not _is_past(chains.get(place), ref)}
+
+    def given_up(self, epoch: int) -> None:
+        """The checkpoint of `epoch` comes to be none.
+
+        Full snapshots of its state have no checkpoint to go on from: the next deltas go on from the one before.
+        """
+        self.fulls = {place: ref for place, ref in self.fulls.items() if ref.epoch < epoch}
+
+    def unfinished_names(self) -> set[str]:
+        """Return names of files that are not garbage though no manifest names them."""
+        return self.writing | {name + TEMPORARY_SUFFIX for name in self.writing}
+
+
+def _is_past(chain: list[SnapshotRef] | None, full: SnapshotRef) -> bool:
+    """Return True if `chain` begins with `full`, or with a later snapshot that replaces it."""
+    return chain is not None and len(chain) > 0 and chain[0].kind != "delta" and chain[0].epoch >= full.epoch
