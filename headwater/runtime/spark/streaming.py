@@ -132,7 +132,7 @@ class StreamingQueryDriver:
 
     def _run_batch(self, run: Run, now_ms: int, batch: DataFrame, batch_id: int) -> None:
         coordinator = self._coordinator
-        if len(coordinator.sources.dataframes) > 1 or self._ticks:
+        if len(self._streams) > 1 or self._ticks:  # it is evaluated more than once
             batch.persist()
         try:
             spark = self._recorder.record(batch_id) if self._recorder is not None else {"batch_id": batch_id}
