@@ -347,6 +347,15 @@ EPOCH_MIN_RECORDS = _integer(
 EPOCH_MAX_RECORDS = _integer(
     "headwater.epoch.max-records", 5_000_000, "An epoch reads at most this many records per source.", minimum=1
 )
+EPOCH_ENGINE = _choice(
+    "headwater.epoch.engine",
+    "auto",
+    "How epochs run on Spark. `shuffle`: each is a Spark job, for volume. `resident`: one Spark task stays and takes "
+    "epochs through all stages, for milliseconds; it needs a core of its own. `auto`: resident while epochs are small.",
+    "auto",
+    "resident",
+    "shuffle",
+)
 SLOT_HEALTH = _duration(
     "headwater.slot.health-check",
     10_000,
@@ -449,6 +458,7 @@ OPTIONS: tuple[ConfigOption[Any], ...] = (
     EPOCH_DURATION,
     EPOCH_MIN_RECORDS,
     EPOCH_MAX_RECORDS,
+    EPOCH_ENGINE,
     SLOT_HEALTH,
     BAD_TIMESTAMPS_POLICY,
     MAX_TIMESTAMP_AHEAD,

@@ -6,7 +6,7 @@ Between two epochs: `decide`. After an attempt that failed: `decide_after_failur
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from headwater.runtime.epoch.failure import AttemptFailedError, FailureReason
 from headwater.runtime.epoch.restart_policy import RestartPolicy
@@ -15,6 +15,8 @@ from headwater.runtime.epoch.restart_policy import RestartPolicy
 
 
 POLL_MS = 100
+RESIDENT_PACE_MS = 10
+"""The resident engine reads sources with a rate limit this often."""
 IDLE_MS = 1_000
 """Look around at least this often: the copy of a savepoint may have taken too long."""
 
@@ -24,11 +26,15 @@ class Pace:
     """How fast a job goes: its engine's parameters."""
 
     epoch_ms: int
-    """Sources with a rate limit are read once in this time: shorter epochs gain nothing. Ticks come as often."""
+    """Sources with a rate limit are read once in this time: shorter epochs gain nothing."""
     poll_ms: int = POLL_MS
     """How long sources are left alone that had nothing."""
-    ticks: bool = False
-    """Operators see time pass, with input or without."""
+    tick_ms: int | None = None
+    """Operators see time pass at least this often, with input or without; None: they need not."""
+
+    def resident(self) -> Pace:
+        """The same for epochs of milliseconds."""
+        return replace(self, epoch_ms=min(self.epoch_ms, RESIDENT_PACE_MS))
 
 
 @dataclass(frozen=True)
@@ -39,6 +45,8 @@ class SourceFacts:
     """Every source was read to its end."""
     readable: bool = False
     """A source without a rate limit has splits. Whether they have records, only an epoch finds out."""
+    watched: bool = False
+    """The engine reports input of all of these sources: if they had nothing, they need not be asked."""
     rate_allows_ms: int | None = None
     """When a source with a rate limit may be read; None: there is none with splits."""
     discovery_ms: int | None = None
@@ -164,14 +172,15 @@ def _calls_for_an_epoch(facts: Facts) -> Iterator[int]:
     """Yield when something calls for an epoch: input, a timer, a tick, a checkpoint."""
     pace, sources, checkpoint = facts.pace, facts.sources, facts.checkpoint
     poll_ms = facts.now_ms if facts.dry_since_ms is None else facts.dry_since_ms + pace.poll_ms
-    if sources.readable or checkpoint.in_flight:  # slots hand over their parts of a checkpoint in epochs
+    dry_and_watched = sources.watched and facts.dry_since_ms is not None
+    if (sources.readable and not dry_and_watched) or checkpoint.in_flight:  # slots hand over their parts in epochs
         yield poll_ms
     if sources.rate_allows_ms is not None:
         yield max(poll_ms, sources.rate_allows_ms, facts.last_epoch_ms + pace.epoch_ms)
     if facts.next_timer_ms is not None:
         yield facts.next_timer_ms
-    if pace.ticks:
-        yield facts.last_epoch_ms + pace.epoch_ms
+    if pace.tick_ms is not None:
+        yield facts.last_epoch_ms + pace.tick_ms
     if _cuts(facts) and (checkpoint.requested or checkpoint.behind):
         yield facts.now_ms
     elif checkpoint.behind and checkpoint.due_ms is not None and not facts.batch_mode:

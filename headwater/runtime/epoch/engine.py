@@ -19,6 +19,11 @@ class Engine(Protocol):
 
     def run(self, header: EpochHeader, tasks: Sequence[SourceTask], dataframes: Mapping[int, Any]) -> list[Ack]: ...
 
+    @property
+    def watches(self) -> bool:
+        """True: `wait` reports input of sources that can wait, as the last epoch left them."""
+        ...
+
     def wait(self, seconds: float, wakeup: Wakeup) -> bool:
         """Wait until `wakeup` is set or a source may have input, but not longer than `seconds`.
 
@@ -37,6 +42,8 @@ class Engine(Protocol):
 
 class NothingToRun:
     """The engine of a job that is finished already: its last output may be committed again, but no epoch runs."""
+
+    watches = False
 
     def run(self, header: EpochHeader, tasks: Sequence[SourceTask], dataframes: Mapping[int, Any]) -> list[Any]:
         raise AssertionError("a finished job runs no epoch")

@@ -12,7 +12,7 @@ from headwater.runtime.epoch.messages import Attempt, SourceTask
 
 @dataclass(frozen=True)
 class EpochPlan:
-    """An epoch to run. It is the same for every attempt at it."""
+    """An epoch to run. Only the engine may differ from attempt to attempt."""
 
     epoch: int
     now_ms: int
@@ -27,6 +27,10 @@ class EpochPlan:
     """Its checkpoint is complete before the job goes on."""
     spark: Mapping[str, Any] = field(default_factory=dict)
     """The micro-batch of streaming DataFrames that the epoch is, for its manifest."""
+    budget: int = 0
+    """So many records it may read."""
+    resident: bool = False
+    """The resident engine runs it."""
 
 
 @dataclass(frozen=True)

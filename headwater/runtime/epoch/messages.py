@@ -142,6 +142,8 @@ class EpochHeader:
     """{DataFrame source: (operator state, watermarks)} where the last epoch left it."""
     dataframe_bounded: bool = True
     batch_records: int = BATCH_RECORDS
+    resident: bool = False
+    """The resident engine runs the attempt, where there is one."""
 
     def floors(self, stage: StageSpec, partition: int) -> dict[int, int]:
         """{operator: the watermark that it has reached before this epoch}"""

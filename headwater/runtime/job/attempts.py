@@ -41,5 +41,6 @@ class Attempts:
             restores=dict(self._partitions.restores),
             dataframe_state=self._sources.dataframe_state(),
             dataframe_bounded=not self._sources.streaming,
+            resident=plan.resident,
         )
         return attempt, self._engine.run(header, plan.tasks, plan.dataframes)

@@ -11,6 +11,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from headwater.checkpoint.manifest import Manifest
@@ -23,6 +24,7 @@ from headwater.runtime.background import THREADS, Background
 from headwater.runtime.epoch.checkpoint_schedule import CheckpointSchedule, CheckpointSettings
 from headwater.runtime.epoch.decisions import CHECKPOINT, COLLECT, DRAIN, Facts, GoBack, Run
 from headwater.runtime.epoch.engine import Engine
+from headwater.runtime.epoch.engine_choice import EngineChoice
 from headwater.runtime.epoch.epoch_plan import EpochPlan, LastEpoch
 from headwater.runtime.epoch.failure import AttemptFailedError, FailureReason
 from headwater.runtime.epoch.job_states import JobState
@@ -57,7 +59,7 @@ class Coordinator:
         engine: Engine,
         store: ManifestStore | None,
         restart_policy: RestartPolicy,
-        sizer: EpochSizer,
+        sizer: EpochSizer | EngineChoice,
         retained: int,
         settings: CheckpointSettings | None = None,
         progress: JobProgress | None = None,
@@ -68,7 +70,7 @@ class Coordinator:
         self.job_id = job_id
         self._engine = engine
         self._store = store
-        self._sizer = sizer
+        self._choice = sizer if isinstance(sizer, EngineChoice) else EngineChoice(sizer)
         self.last = LastEpoch()
         self.dry_since_ms: int | None = None
         """When the last epoch ended, if it read nothing."""
@@ -114,6 +116,16 @@ class Coordinator:
     @property
     def has_checkpoints(self) -> bool:
         return self._store is not None
+
+    @property
+    def is_resident(self) -> bool:
+        """The next epoch is one of milliseconds."""
+        return self._choice.resident
+
+    @property
+    def is_watching(self) -> bool:
+        """While the job waits, its engine watches the sources."""
+        return self._engine.watches
 
     def slots(self) -> list[SlotAddress]:
         return list(self.partitions.book.values())
@@ -201,13 +213,17 @@ class Coordinator:
         """Return the next epoch. `batch` is a micro-batch of the streaming DataFrames, and `spark` its record."""
         self.sources.discover(now_ms)  # the checkpoint of a bounded source must contain its splits
         frames: dict[int, Any] = {}
+        budget = self._choice.budget()
         if run.reads:
             frames = {**(batch or {}), **self.sources.unread_dataframes()}
-            tasks = self.sources.tasks(now_ms, self._sizer.next_budget(), frames, final=run.final)
+            tasks = self.sources.tasks(now_ms, budget, frames, final=run.final)
         else:
             tasks = self.sources.markers(final=run.final)
             spark = self.last.spark
-        return EpochPlan(self.last.epoch + 1, now_ms, tasks, frames, run.final, run.cut, run.wait, spark or {})
+        resident = self._choice.resident and not frames
+        return EpochPlan(
+            self.last.epoch + 1, now_ms, tasks, frames, run.final, run.cut, run.wait, spark or {}, budget, resident
+        )
 
     def run_epoch(self, plan: EpochPlan) -> int:
         """Run an epoch until it is accepted, and with `plan.wait` until its checkpoint is complete.
@@ -227,7 +243,7 @@ class Coordinator:
         if not self.checkpoints.schedule.fails:
             self._failures.forget()
         if not plan.final:
-            self._sizer.observe(records, duration_ms)
+            self._choice.observe(resident=plan.resident, records=records, budget=plan.budget, duration_ms=duration_ms)
         self.state.to(JobStatus.RUNNING)
         notify, self.on_first_epoch = self.on_first_epoch, None
         if notify is not None:
@@ -246,8 +262,10 @@ class Coordinator:
             except AttemptFailedError as failure:
                 if self.cancelled:
                     raise JobCancelledError from None
+                self._choice.failed()
                 self._after_failure(plan.epoch, failure)
                 number += 1
+                plan = replace(plan, resident=plan.resident and self._choice.resident)
             else:
                 return self._accept(plan, attempt, messages)
 

@@ -14,7 +14,7 @@ def gather_facts(coordinator: Coordinator, pace: Pace, *, micro_batch: bool = Fa
     coordinator.sources.discover(now_ms)
     return Facts(
         now_ms=now_ms,
-        pace=pace,
+        pace=pace.resident() if coordinator.is_resident else pace,
         last_epoch_ms=coordinator.last.now_ms,
         dry_since_ms=coordinator.dry_since_ms,
         cancelled=coordinator.cancelled,
@@ -22,6 +22,6 @@ def gather_facts(coordinator: Coordinator, pace: Pace, *, micro_batch: bool = Fa
         micro_batch=micro_batch,
         next_timer_ms=coordinator.partitions.next_timer_ms,
         batch_mode=coordinator.plan.batch_mode,
-        sources=coordinator.sources.facts(now_ms),
+        sources=coordinator.sources.facts(now_ms, watching=coordinator.is_watching),
         checkpoint=coordinator.checkpoints.facts(coordinator.last, now_ms),
     )

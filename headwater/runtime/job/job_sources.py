@@ -56,14 +56,15 @@ class JobSources:
             if not source.streaming and not source.exhausted
         }
 
-    def facts(self, now_ms: int) -> SourceFacts:
-        """Return when sources may be asked for records."""
+    def facts(self, now_ms: int, *, watching: bool = False) -> SourceFacts:
+        """Return when sources may be asked for records. `watching`: the engine waits for those that can wait."""
+        asked = [source for source in self.splits if not source.source.rate_per_second and source.can_read(now_ms)]
         limited = [source.next_read_ms(now_ms) for source in self.splits if source.source.rate_per_second]
         discoveries = [source.next_discovery_ms() for source in self.splits]
         return SourceFacts(
             exhausted=self.exhausted,
-            readable=bool(self.unread_dataframes())
-            or any(source.can_read(now_ms) for source in self.splits if not source.source.rate_per_second),
+            readable=bool(self.unread_dataframes() or asked),
+            watched=watching and all(source.source.waits for source in asked),
             rate_allows_ms=_earliest(limited),
             discovery_ms=_earliest(discoveries),
         )

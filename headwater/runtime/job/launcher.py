@@ -27,6 +27,7 @@ from headwater.common.config_options import (
     CHECKPOINTS_RETAINED,
     DRIVER_MEMORY,
     EPOCH_DURATION,
+    EPOCH_ENGINE,
     EPOCH_MAX_RECORDS,
     EPOCH_MIN_RECORDS,
     LOG_LEVEL,
@@ -52,6 +53,7 @@ from headwater.graph.plan import JobPlan
 from headwater.runtime.epoch.checkpoint_schedule import CheckpointSettings
 from headwater.runtime.epoch.decisions import POLL_MS, Pace
 from headwater.runtime.epoch.engine import Engine, NothingToRun
+from headwater.runtime.epoch.engine_choice import RESIDENT_MS, EngineChoice, EngineSetting
 from headwater.runtime.epoch.restart_policy import restart_policy
 from headwater.runtime.epoch.sizing import EpochSizer
 from headwater.runtime.job.control import ControlServer, open_control
@@ -250,11 +252,7 @@ class _Job:
             engine,
             start.store,
             restart_policy({option.key: configuration.get(option) for option in OPTIONS}),
-            EpochSizer(
-                configuration.get(EPOCH_DURATION),
-                configuration.get(EPOCH_MIN_RECORDS),
-                configuration.get(EPOCH_MAX_RECORDS),
-            ),
+            self._engine_choice(),
             configuration.get(CHECKPOINTS_RETAINED),
             self._checkpoint_settings(),
             progress,
@@ -262,7 +260,7 @@ class _Job:
         return coordinator, engine
 
     def _new_engine(self, context: Any) -> Engine:
-        from headwater.runtime.spark.epoch_job import SparkEngine
+        from headwater.runtime.spark.engines import SparkEngines
         from headwater.runtime.spark.session import is_local
 
         configuration, start = self._configuration, self._start
@@ -279,7 +277,16 @@ class _Job:
             health_seconds=configuration.get(SLOT_HEALTH) / 1000,
             checkpoint_seconds=configuration.get(CHECKPOINTING_TIMEOUT) / 1000,
         )
-        return SparkEngine(context, self._plan, self._launch)
+        return SparkEngines(context, self._plan, self._launch)
+
+    def _engine_choice(self) -> EngineChoice:
+        configuration = self._configuration
+        target_ms = configuration.get(EPOCH_DURATION)
+        records = configuration.get(EPOCH_MIN_RECORDS), configuration.get(EPOCH_MAX_RECORDS)
+        setting = EngineSetting(configuration.get(EPOCH_ENGINE))
+        if self._plan.batch_mode and setting is EngineSetting.AUTO:
+            setting = EngineSetting.SHUFFLE  # bounded input is volume
+        return EngineChoice(EpochSizer(target_ms, *records), EpochSizer(min(target_ms, RESIDENT_MS), *records), setting)
 
     def _take_plan(self, asked: RescaleAsked) -> None:
         """Switch to the requested plan, starting from the checkpoint that was just made."""
@@ -340,7 +347,7 @@ class _Job:
 
     def _drive(self, coordinator: Coordinator) -> None:
         epoch_ms = self._configuration.get(EPOCH_DURATION)
-        pace = Pace(epoch_ms, min(POLL_MS, epoch_ms), self._plan.needs_ticks)
+        pace = Pace(epoch_ms, min(POLL_MS, epoch_ms), epoch_ms if self._plan.needs_ticks else None)
         if coordinator.sources.streaming:
             from headwater.runtime.spark.streaming import StreamingQueryDriver
 

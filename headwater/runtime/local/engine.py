@@ -77,6 +77,8 @@ class InProcessSlots:
 class InProcessEngine:
     """Implements `runtime.epoch.engine.Engine`. A DataFrame is whatever has its rows in an attribute `rows`."""
 
+    watches = False
+
     def __init__(
         self,
         plan: JobPlan,

@@ -23,7 +23,6 @@ from headwater.runtime.epoch.chunk import payload_of
 from headwater.runtime.epoch.engine import EngineLostError
 from headwater.runtime.epoch.failure import AttemptFailedError, FailureReason, worst
 from headwater.runtime.epoch.messages import EpochHeader, SourceTask
-from headwater.runtime.epoch.wakeup import Wakeup
 from headwater.runtime.slot.starter import SlotLaunch
 from headwater.runtime.spark.tasks import Routed, operator_stage, source_stage
 
@@ -34,7 +33,7 @@ class SparkEngine:
     def __init__(self, context: SparkContext, plan: JobPlan, launch: SlotLaunch) -> None:
         self._context = context
         self._plan = plan
-        self._launch = context.broadcast(launch)
+        self.launch = context.broadcast(launch)
         self._group = launch.run_id
         # Look these up once: each name in a dotted path is a round trip to the JVM.
         python = context._jvm.org.apache.spark.api.python
@@ -58,14 +57,6 @@ class SparkEngine:
             raise worst(failures)
         return messages
 
-    def wait(self, seconds: float, wakeup: Wakeup) -> bool:
-        """Wait. Spark jobs do not tell what comes next: the loop asks sources again after a while."""
-        wakeup.wait(seconds)
-        return False
-
-    def checkpoint_completed(self, token: str) -> None:
-        """Nothing depends on it here."""
-
     def cancel(self) -> None:
         """Give the attempt under way up."""
         if self._context._jsc is not None:  # else the program has stopped Spark, and the attempt with it
@@ -74,26 +65,26 @@ class SparkEngine:
     def close(self) -> None:
         """Delete the job's broadcast variable."""
         with contextlib.suppress(Exception):  # the context may be gone already
-            self._launch.destroy()
+            self.launch.destroy()
 
     def _build(self, header: EpochHeader, tasks: Sequence[SourceTask], dataframes: Mapping[int, Any]) -> RDD[Any]:
         last = len(self._plan.stages) == 1
         emit = _frames_only if last else _keyed
         parts: list[RDD[Any]] = []
         if tasks:
-            run_sources = partial(_run_sources, header, self._launch, emit, list(tasks))
+            run_sources = partial(_run_sources, header, self.launch, emit, list(tasks))
             parts.append(self._empty_partitions(len(tasks)).mapPartitionsWithIndex(run_sources, True))
         for source_id, dataframe in dataframes.items():
             from headwater.runtime.spark.dataframe import dataframe_frames  # with pyarrow, which few jobs need
 
-            rows = dataframe_frames(dataframe, header, self._launch.value, source_id)
+            rows = dataframe_frames(dataframe, header, self.launch.value, source_id)
             parts.append(rows.mapPartitions(partial(_emit_rows, emit), True))
         if last:
             return parts[0] if len(parts) == 1 else self._context.union(parts)
         rdd = self._shuffle(parts, self._plan.stages[1].parallelism)
         for stage in self._plan.stages[1:]:
             last = stage.index + 1 == len(self._plan.stages)
-            run = partial(_run_stage, header, self._launch, stage.index, _frames_only if last else _keyed)
+            run = partial(_run_stage, header, self.launch, stage.index, _frames_only if last else _keyed)
             # False: with preservesPartitioning, Spark would skip the next shuffle to the same number of partitions.
             rdd = rdd.mapPartitionsWithIndex(run, False)
             if not last:

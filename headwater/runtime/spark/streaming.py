@@ -43,7 +43,7 @@ class StreamingQueryDriver:
         self._recorder: SparkRecorder | None = None
         # Sources that we read ourselves get their turn only in a micro-batch: without ticks they would have to wait
         # for data of the others.
-        self._ticks = pace.ticks or bool(coordinator.sources.splits)
+        self._ticks = pace.tick_ms is not None or bool(coordinator.sources.splits)
 
     def run(self, layout: CheckpointLayout | None) -> None:
         """Run until the job is cancelled or fails: a streaming DataFrame has no end."""

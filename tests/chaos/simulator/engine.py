@@ -155,6 +155,8 @@ class SlotHost:
 class SimulatedEngine:
     """Implements `headwater.runtime.epoch.engine.Engine`."""
 
+    watches = False
+
     def __init__(self, driver: Driver, plan: JobPlan, job_id: str, layout: CheckpointLayout | None) -> None:
         self.driver = driver
         self.plan = plan

@@ -14,6 +14,7 @@ from headwater.checkpoint.snapshot.file import SnapshotRef
 from headwater.checkpoint.store import ManifestStore
 from headwater.common.errors import CheckpointError, JobFailedError
 from headwater.runtime.epoch.checkpoint_schedule import CheckpointSchedule, CheckpointSettings
+from headwater.runtime.epoch.engine_choice import EngineChoice
 from headwater.runtime.epoch.messages import EpochHeader, SnapshotPart
 from headwater.runtime.epoch.restart_policy import FixedDelay
 from headwater.runtime.epoch.sizing import EpochSizer
@@ -338,7 +339,7 @@ def test_a_full_snapshot_of_a_checkpoint_that_was_abandoned_is_not_used(
             gate.set()
             job.engine.kill_slot(1, 0)
             # Epochs have other lengths now: what was epoch 3 is not what comes to be epoch 3.
-            job.coordinator._sizer = EpochSizer(10_000, EPOCH_RECORDS // 2, EPOCH_RECORDS // 2)
+            job.coordinator._choice = EngineChoice(EpochSizer(10_000, EPOCH_RECORDS // 2, EPOCH_RECORDS // 2))
         elif header.attempt.epoch == 5:
             raise Killed
 

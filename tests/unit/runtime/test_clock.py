@@ -174,7 +174,7 @@ class RatedJob(Job):
         self.happens_at.pop(header.attempt.epoch, lambda: None)()
 
     def run(self) -> None:
-        run_epochs(self.coordinator, Pace(10, 10, ticks=True))
+        run_epochs(self.coordinator, Pace(10, 10, tick_ms=10))
 
     def check_results(self, again: int = 20) -> None:
         found = sorted(self.sink.results())

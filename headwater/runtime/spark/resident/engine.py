@@ -17,6 +17,7 @@ from typing import Any
 
 from pyspark import SparkContext
 
+from headwater.common.errors import HeadwaterError
 from headwater.runtime.epoch.engine import EngineLostError
 from headwater.runtime.epoch.failure import AttemptFailedError, ConnectionLostError, FailureReason
 from headwater.runtime.epoch.messages import Ack, EpochHeader, SourceTask
@@ -28,10 +29,17 @@ from headwater.runtime.spark.resident.task import CONNECT_SECONDS, DriverAddress
 
 log = logging.getLogger(__name__)
 
-START_SECONDS = 30.0
+START_SECONDS = 10.0
 """How long Spark may take to give the task a core and a worker."""
 
 END_SECONDS = 5.0
+
+_running: dict[str, int] = {}
+"""{Spark application: how many resident tasks of this process it runs}"""
+
+
+class NoCoreError(HeadwaterError):
+    """Spark had no core for the resident task in time. The attempt has not begun."""
 
 
 class ResidentEngine:
@@ -45,17 +53,28 @@ class ResidentEngine:
         self._task: _Task | None = None
         self._cancelled = False
 
+    @staticmethod
+    def number_running(context: SparkContext) -> int:
+        """How many resident tasks of this process's jobs have a core of this context, or wait for one."""
+        return _running.get(context.applicationId, 0)
+
     @property
     def is_running(self) -> bool:
         return self._task is not None
 
     def run(self, header: EpochHeader, tasks: Sequence[SourceTask]) -> list[Ack]:
-        """Run one attempt; return the acknowledgements. Raises `AttemptFailedError` if it cannot complete."""
+        """Run one attempt; return the acknowledgements. Raises `AttemptFailedError` if it cannot complete.
+
+        `NoCoreError`: Spark is too busy to run it here.
+        """
         try:
             if self._task is None:
                 self._task = _Task(self._context, self._name, self._launch, self._broadcast)
                 self._task.start(lambda: self._cancelled)
             return self._task.run(header, tasks)
+        except NoCoreError:
+            self._give_up_task()
+            raise
         except (ConnectionLostError, OSError) as error:
             reason = self._give_up_task() or str(error)
             if self._context._jsc is None or self._context._jsc.sc().isStopped():
@@ -128,9 +147,7 @@ class _Task:
                 if not self._thread.is_alive() or is_cancelled():
                     raise ConnectionLostError(self._failure or "it did not start")
                 if time.monotonic() > deadline:
-                    raise ConnectionLostError(
-                        f"Spark did not start it within {START_SECONDS:g} s: it needs a free core of its own"
-                    )
+                    raise NoCoreError(f"Spark had no core for the resident task within {START_SECONDS:g} s")
             sock, _ = listener.accept()
         finally:
             listener.close()
@@ -157,6 +174,8 @@ class _Task:
         return listener, DriverAddress(path, "", 0, token)
 
     def _run_spark_job(self) -> None:
+        application = self._context.applicationId
+        _running[application] = _running.get(application, 0) + 1
         try:
             self._context.setJobGroup(self._group, f"{self._name}: resident", False)
             body = partial(run_resident, self._address, self._broadcast)
@@ -164,6 +183,7 @@ class _Task:
         except Exception as error:
             self._failure = str(error).split("Driver stacktrace")[0].split("\n\tat ")[0].strip()[:4000]
         finally:
+            _running[application] -= 1
             self.cut()  # whoever waits for an answer learns that none will come
 
     # --- the connection

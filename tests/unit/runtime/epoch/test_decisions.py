@@ -56,8 +56,8 @@ STATE_LOST = AttemptFailedError("state is gone", FailureReason.STATE_LOST)
         # Time: it calls whether sources are dry or not.
         (replace(NOTHING, next_timer_ms=1_001), Wait(1_001)),
         (replace(NOTHING, next_timer_ms=1_000, dry_since_ms=999), Run(cut=False)),
-        (replace(NOTHING, pace=replace(PACE, ticks=True), dry_since_ms=999), Wait(1_400)),
-        (replace(NOTHING, pace=replace(PACE, ticks=True), last_epoch_ms=500, dry_since_ms=999), Run(cut=False)),
+        (replace(NOTHING, pace=replace(PACE, tick_ms=500), dry_since_ms=999), Wait(1_400)),
+        (replace(NOTHING, pace=replace(PACE, tick_ms=500), last_epoch_ms=500, dry_since_ms=999), Run(cut=False)),
         # A checkpoint that is due needs an epoch only if there is something new.
         (replace(NOTHING, checkpoint=CheckpointFacts(due=True)), Wait(1_000 + IDLE_MS)),
         (replace(NOTHING, checkpoint=CheckpointFacts(due=True, behind=True), dry_since_ms=999), Run(cut=True)),
