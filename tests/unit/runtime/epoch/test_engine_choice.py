@@ -60,9 +60,8 @@ def test_an_epoch_that_would_take_long_resident_does_not_count_as_small() -> Non
 def test_what_a_record_costs_resident_is_remembered() -> None:
     under_test = choice()
     small(under_test, SMALL_EPOCHS)
-    for _ in range(3):
-        under_test.observe(resident=True, records=900, budget=BUDGET, duration_ms=900)  # slow functions
-    full(under_test, FULL_EPOCHS)
+    for _ in range(FULL_EPOCHS):
+        under_test.observe(resident=True, records=BUDGET, budget=BUDGET, duration_ms=900)  # slow functions
     assert not under_test.resident
     for _ in range(3):
         under_test.observe(resident=False, records=900, budget=BUDGET, duration_ms=500)
