@@ -64,6 +64,9 @@ class Slot:
         self._runner: StageRunner | None = None
         self._emit: Emit | None = None
         self._natives = NativeSnapshots(background)
+        self._native: list[NativeState] = []
+        self._native_of: StageRunner | None = None
+        """The runner whose backends `_native` has."""
         self._full: FullSnapshotChild | NativeUpload | None = None
         self._full_started = 0.0
         self._full_token = ""
@@ -256,8 +259,12 @@ class Slot:
             backend.close()
 
     def _native_backends(self) -> list[NativeState]:
-        backends = self._runner.backends() if self._runner is not None else ()
-        return [backend for backend in backends if isinstance(backend, NativeState)]
+        if self._runner is None:
+            return []
+        if self._native_of is not self._runner:  # looking at the classes takes longer than all else in a small epoch
+            self._native = [backend for backend in self._runner.backends() if isinstance(backend, NativeState)]
+            self._native_of = self._runner
+        return self._native
 
     def _forget_upload(self, token: str) -> None:
         """Stop reporting the upload of `token`. Any file it writes is garbage."""
@@ -409,7 +416,7 @@ class Slot:
     def _start_full(self, runner: StageRunner, begin: BeginEpoch) -> FullSnapshotChild | NativeUpload | None:
         assert self._layout is not None
         backends, epoch = runner.backends(), begin.base.epoch
-        if any(isinstance(backend, NativeState) for backend in backends):
+        if self._native_backends():
             path = self._new_snapshot(begin.attempt, epoch, "native")
             header = self._header(epoch, "native")
             return self._natives.start(self._layout, path, header, backends, begin.snapshots)
