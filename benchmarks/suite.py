@@ -11,7 +11,6 @@ from benchmarks.case import (
     LARGE_BUNDLE,
     PARALLELISM,
     PYFLINK,
-    PYFLINK_20MS,
     PYFLINK_TUNED,
     SPARK_NATIVE,
     SPARK_TRANSFORM,
@@ -22,9 +21,11 @@ from benchmarks.case import (
     paired,
 )
 from benchmarks.checkpoints.cases import checkpoint_cases, checkpoint_targets, rocksdb_contenders
+from benchmarks.engines.cases import engine_cases, engine_targets
 from benchmarks.harness.environments import BYTEWAX, FLINK
 from benchmarks.harness.process import Program
 from benchmarks.joins.cases import join_cases, join_targets
+from benchmarks.latency.cases import latency_cases, latency_targets
 from benchmarks.windows.cases import window_cases, window_targets
 
 SPARK_BARE = "bare spark.range(1).count()"
@@ -40,7 +41,8 @@ def cases() -> tuple[Case, ...]:
         *window_cases(),
         *join_cases(),
         _grep(),
-        _latency(),
+        *latency_cases(),
+        *engine_cases(),
         _million_keys(),
         _backfill(),
         *checkpoint_cases(),
@@ -125,20 +127,8 @@ def targets(cores: int) -> tuple[Target, ...]:
             at_least=False,
             shown_as="{:.0%}",
         ),
-        Target(
-            "latency",
-            "median latency / PyFlink's with bundle.time 20 ms",
-            lambda look: look("latency", HEADWATER, "median_ms") / look("latency", PYFLINK_20MS, "median_ms"),
-            0.5,
-            at_least=False,
-        ),
-        Target(
-            "latency",
-            "p99 latency / PyFlink's with bundle.time 20 ms",
-            lambda look: look("latency", HEADWATER, "p99_ms") / look("latency", PYFLINK_20MS, "p99_ms"),
-            1.0,
-            at_least=False,
-        ),
+        *latency_targets(),
+        *engine_targets(),
         Target(
             "memory",
             "1 M keys of small tuples, all slots together, MB (highest seen)",
@@ -209,7 +199,8 @@ def _keyed_count(name: str, title: str, keys: int) -> Case:
     # The start of the slots is part of headwater's run, so it must be a small one.
     records = 8_000_000 if many else 16_000_000
     # Nothing of a bundle is shared when no key repeats in it; a short run is enough to see that.
-    flink_records = 50_000 if many else 100_000
+    flink_records = 20_000 if many else 50_000
+    bytewax_records = 1_000_000 if many else 2_000_000
     return Case(
         name,
         title,
@@ -256,18 +247,18 @@ def _keyed_count(name: str, title: str, keys: int) -> Case:
             ),
             Contender(
                 BYTEWAX_ONE,
-                Program(f"{folder}.bytewax_job", {"keys": keys, "records": 2_000_000}, BYTEWAX),
+                Program(f"{folder}.bytewax_job", {"keys": keys, "records": bytewax_records}, BYTEWAX),
                 quick=(("records", 100_000),),
             ),
             Contender(
                 BYTEWAX_TWO,
-                Program(f"{folder}.bytewax_job", {"keys": keys, "records": 2_000_000, "processes": 2}, BYTEWAX),
+                Program(f"{folder}.bytewax_job", {"keys": keys, "records": bytewax_records, "processes": 2}, BYTEWAX),
                 quick=(("records", 100_000),),
             ),
             Contender(
                 BARE_LOOP,
                 Program(f"{folder}.bare_loop", {"keys": keys, "records": records}),
-                repeats=2,
+                repeats=1 if many else 2,
                 quick=(("records", 400_000),),
                 peer=False,
             ),
@@ -278,7 +269,7 @@ def _keyed_count(name: str, title: str, keys: int) -> Case:
 
 def _grep() -> Case:
     ours = {"records": 40_000_000, "parallelism": PARALLELISM}
-    flink = {"records": 1_000_000, "parallelism": PARALLELISM}
+    flink = {"records": 500_000, "parallelism": PARALLELISM}
     return Case(
         "grep",
         "Stateless map and filter over strings",
@@ -288,14 +279,14 @@ def _grep() -> Case:
             Contender(
                 HEADWATER,
                 Program("benchmarks.grep.headwater_job", {**ours, "checkpointing": "true"}),
-                repeats=5,
+                repeats=3,
                 quick=(("records", 400_000),),
                 peer=False,
             ),
             Contender(
                 HEADWATER_OFF,
                 Program("benchmarks.grep.headwater_job", {**ours, "checkpointing": "false"}),
-                repeats=5,
+                repeats=3,
                 quick=(("records", 400_000),),
                 peer=False,
             ),
@@ -313,27 +304,6 @@ def _grep() -> Case:
             ),
         ),
         columns=(("records", "records"), ("seconds", "seconds")),
-    )
-
-
-def _latency() -> Case:
-    steady = {"rate": 1000, "warm": 10.0, "measured": 20.0, "parallelism": PARALLELISM}
-    quick = (("warm", 2.0), ("measured", 3.0))
-    return Case(
-        "latency",
-        "Source to sink through two keyed stages at 1,000 records/s",
-        "median_ms",
-        "ms, median",
-        (
-            Contender(HEADWATER, Program("benchmarks.latency.headwater_job", steady), quick=quick, peer=False),
-            Contender(PYFLINK, Program("benchmarks.latency.pyflink_job", steady, FLINK), quick=quick),
-            Contender(
-                PYFLINK_20MS,
-                Program("benchmarks.latency.pyflink_job", {**steady, "bundle-time": 20}, FLINK),
-                quick=quick,
-            ),
-        ),
-        columns=(("p99_ms", "ms, p99"), ("max_ms", "ms, max"), ("records", "records"), ("missing", "missing")),
     )
 
 
