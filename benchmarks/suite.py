@@ -200,6 +200,7 @@ def _keyed_count(name: str, title: str, keys: int) -> Case:
     records = 8_000_000 if many else 16_000_000
     # Nothing of a bundle is shared when no key repeats in it; a short run is enough to see that.
     flink_records = 20_000 if many else 50_000
+    tuned_records = 20_000 if many else 100_000
     bytewax_records = 1_000_000 if many else 2_000_000
     return Case(
         name,
@@ -225,7 +226,7 @@ def _keyed_count(name: str, title: str, keys: int) -> Case:
             ),
             Contender(
                 PYFLINK_TUNED,
-                Program(f"{folder}.pyflink_job", {**flink, "records": flink_records, "bundle": LARGE_BUNDLE}, FLINK),
+                Program(f"{folder}.pyflink_job", {**flink, "records": tuned_records, "bundle": LARGE_BUNDLE}, FLINK),
                 quick=(("records", 20_000),),
             ),
             Contender(
@@ -269,7 +270,7 @@ def _keyed_count(name: str, title: str, keys: int) -> Case:
 
 def _grep() -> Case:
     ours = {"records": 40_000_000, "parallelism": PARALLELISM}
-    flink = {"records": 500_000, "parallelism": PARALLELISM}
+    flink = {"records": 1_000_000, "parallelism": PARALLELISM}
     return Case(
         "grep",
         "Stateless map and filter over strings",
