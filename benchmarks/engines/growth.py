@@ -64,8 +64,12 @@ class Measured:
     """Epochs at one parallelism."""
 
     epoch_ms: float
-    cpu_ms: float
-    """Of all processes, per epoch."""
+    cpu_by_kind_ms: dict[str, float]
+    """Per epoch: of the driver, the JVM, the workers and the slots."""
+
+    @property
+    def cpu_ms(self) -> float:
+        return sum(self.cpu_by_kind_ms.values())
 
     def cpu_per_task_ms(self, parallelism: int) -> float:
         """Per task of an epoch that runs as a Spark job: a task per split, and one per partition and keyed stage."""
@@ -85,7 +89,8 @@ def measure(options: Namespace, parallelism: int, mark: str) -> Measured:
     times = _epoch_times(client, options.epochs)
     after, last = cpu_by_kind(mark, slots), client.progress()["epoch"]
     client.cancel().result()
-    return Measured(statistics.median(times), 1000 * (sum(after.values()) - sum(before.values())) / (last - first))
+    spent = {kind: 1000 * (after[kind] - before[kind]) / (last - first) for kind in after}
+    return Measured(statistics.median(times), spent)
 
 
 def _epoch_times(client: LocalJobClient, epochs: int) -> list[float]:
@@ -114,6 +119,7 @@ def main() -> None:
         facts[f"ms_{parallelism}"] = found.epoch_ms
         facts[f"cpu_ms_{parallelism}"] = found.cpu_ms
         facts["cpu_per_task_ms"] = found.cpu_per_task_ms(parallelism)
+        facts |= {f"cpu_{kind}_ms": spent for kind, spent in found.cpu_by_kind_ms.items()}
         facts["ms_per_slot"] = slope([(STAGES * each, found.epoch_ms) for each, found in measured.items()])
         report(**facts)
 

@@ -18,9 +18,12 @@ from benchmarks.harness.environments import FLINK
 from benchmarks.harness.process import Program
 
 FOLDER = "benchmarks.latency"
-BUNDLE_TIMES_MS = (20,)
-"""PyFlink's bundle times that are tried; at its default it waits for a second."""
-TUNED = {time_ms: f"PyFlink, bundle.time {time_ms} ms" for time_ms in BUNDLE_TIMES_MS}
+PYFLINK_SETTINGS: dict[str, dict[str, int]] = {
+    PYFLINK: {},
+    "PyFlink, bundle.time 20 ms": {"bundle-time": 20},
+    "PyFlink, bundles and buffers 5 ms": {"bundle-time": 5, "buffer-timeout": 5},
+}
+"""PyFlink's settings that are tried. At its defaults a bundle waits for a second, and a network buffer for 100 ms."""
 MAIN = "latency_1k"
 MEDIAN_MS, P99_MS = 12.0, 50.0
 
@@ -55,8 +58,8 @@ def _case(name: str) -> Case:
         )
         return Contender(contender, program, quick=quick, peer=False)
 
-    def flink(contender: str, bundle_time: int) -> Contender:
-        arguments = {**steady, "parallelism": PARALLELISM, "bundle-time": bundle_time}
+    def flink(contender: str, tuned: dict[str, int]) -> Contender:
+        arguments = {**steady, "parallelism": PARALLELISM, **tuned}
         return Contender(contender, Program(f"{FOLDER}.pyflink_job", arguments, FLINK), quick=quick)
 
     floor = Contender(NO_ENGINE, Program(f"{FOLDER}.floor", steady), quick=quick, peer=False)
@@ -69,7 +72,7 @@ def _case(name: str) -> Case:
             ours(HEADWATER, "auto"),
             ours(RESIDENT, "resident"),
             ours(SHUFFLE, "shuffle"),
-            *((floor, flink(PYFLINK, 0), *(flink(TUNED[each], each) for each in BUNDLE_TIMES_MS)) if main else ()),
+            *((floor, *(flink(name, tuned) for name, tuned in PYFLINK_SETTINGS.items())) if main else ()),
         ),
         columns=(
             ("p99_ms", "ms, p99"),
@@ -103,8 +106,6 @@ def _absolute(name: str) -> tuple[Target, Target]:
 
 def _ratio(text: str, fact: str, limit: float) -> Target:
     def value(look: Lookup) -> float:
-        return look(MAIN, HEADWATER, fact) / min(
-            look(MAIN, contender, fact) for contender in (PYFLINK, *TUNED.values())
-        )
+        return look(MAIN, HEADWATER, fact) / min(look(MAIN, contender, fact) for contender in PYFLINK_SETTINGS)
 
     return Target(MAIN, text, value, limit, at_least=False, shown_as="{:.3f}")
