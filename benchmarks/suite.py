@@ -199,8 +199,8 @@ def _keyed_count(name: str, title: str, keys: int) -> Case:
     # The start of the slots is part of headwater's run, so it must be a small one.
     records = 8_000_000 if many else 16_000_000
     # Nothing of a bundle is shared when no key repeats in it; a short run is enough to see that.
-    flink_records = 20_000 if many else 50_000
-    tuned_records = 20_000 if many else 100_000
+    flink_records = 10_000 if many else 50_000
+    tuned_records = 10_000 if many else 100_000
     bytewax_records = 1_000_000 if many else 2_000_000
     return Case(
         name,
@@ -234,7 +234,7 @@ def _keyed_count(name: str, title: str, keys: int) -> Case:
                 Program(
                     f"{folder}.spark_transform",
                     {"keys": keys, "batch": 20_000 if many else 200_000, "batches": 4, "parallelism": PARALLELISM},
-                    timeout_s=60,
+                    timeout_s=45,
                 ),
                 quick=(("batch", 5_000), ("batches", 1)),
             ),
@@ -242,7 +242,7 @@ def _keyed_count(name: str, title: str, keys: int) -> Case:
                 SPARK_NATIVE,
                 Program(
                     f"{folder}.spark_native",
-                    {"keys": keys, "batch": 1_000_000, "batches": 4 if many else 8, "parallelism": PARALLELISM},
+                    {"keys": keys, "batch": 1_000_000, "batches": 2 if many else 8, "parallelism": PARALLELISM},
                 ),
                 quick=(("batch", 100_000), ("batches", 1)),
             ),
@@ -363,9 +363,9 @@ def _start() -> Case:
         (
             Contender("one execute", Program("benchmarks.start.job", {"executions": 1}), repeats=2, peer=False),
             Contender("two executes", Program("benchmarks.start.job", {"executions": 2}), repeats=2, peer=False),
-            Contender(SPARK_BARE, Program("benchmarks.start.bare_spark", {}), repeats=3, peer=False),
-            Contender(README_COLD, Program("benchmarks.start.readme", {"cold": "true"}), repeats=3, peer=False),
-            Contender(README_WARM, Program("benchmarks.start.readme", {"cold": "false"}), repeats=3, peer=False),
+            Contender(SPARK_BARE, Program("benchmarks.start.bare_spark", {}), repeats=2, peer=False),
+            Contender(README_COLD, Program("benchmarks.start.readme", {"cold": "true"}), repeats=2, peer=False),
+            Contender(README_WARM, Program("benchmarks.start.readme", {"cold": "false"}), repeats=2, peer=False),
         ),
         columns=(
             ("first_execute_s", "s, first execute()"),

@@ -91,7 +91,7 @@ def _idle() -> Case:
 
 def _throughput() -> Case:
     def run(contender: str, engine: str) -> Contender:
-        sizes = {"keys": 1000, "records": 6_000_000, "parallelism": PARALLELISM}
+        sizes = {"keys": 1000, "records": 4_000_000, "parallelism": PARALLELISM}
         program = Program("benchmarks.keyed_count.headwater_job", {**sizes, "interval": "10 s", "engine": engine})
         return Contender(contender, program, repeats=5, quick=(("records", 400_000),), peer=False)
 

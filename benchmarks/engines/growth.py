@@ -109,7 +109,7 @@ def _epoch_times(client: LocalJobClient, epochs: int) -> list[float]:
 
 
 def main() -> None:
-    options = arguments(engine="auto", epoch="20 ms", warm=8, epochs=25, largest=GROWTH[-1])
+    options = arguments(engine="auto", epoch="20 ms", warm=5, epochs=16, largest=GROWTH[-1])
     mark = mark_processes()
     measure(options, PARALLELISM, mark)  # for nothing: the JVM compiles what it has run a few thousand times
     facts: dict[str, float] = {}

@@ -46,7 +46,7 @@ def _case(name: str) -> Case:
     steady: dict[str, str | int | float] = {
         "rate": rate,
         "warm": 10.0 if main else 5.0,
-        "measured": 20.0 if main else 12.0,
+        "measured": 20.0 if main else 10.0,
     }
     quick = (("warm", 1.0), ("measured", 2.0))
 
