@@ -30,6 +30,7 @@ class SmallEpochs(Source):
     """A split per partition. It never ends, and it never has more than one epoch's records at once."""
 
     bounded = False
+    waits = True
 
     def discover_splits(self, parallelism: int, known: frozenset[str]) -> list[Split]:
         return [] if known else [Split(str(index), None) for index in range(parallelism)]

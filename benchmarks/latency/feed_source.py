@@ -16,6 +16,8 @@ RECEIVE_BYTES = 1 << 18
 
 
 class FeedSource(Source):
+    waits = True
+
     def __init__(self, port: int, *, bounded: bool = True) -> None:
         self.port = port
         self.bounded = bounded
