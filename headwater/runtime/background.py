@@ -40,6 +40,7 @@ class Threads:
         future: Future[_T] = Future()
 
         def run() -> None:
+            threading.current_thread().name = name
             try:
                 result = work()
             except BaseException as error:
@@ -52,7 +53,7 @@ class Threads:
         except IndexError:
             inbox: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
             inbox.put(run)
-            threading.Thread(target=self._serve, args=(inbox,), name=name, daemon=True).start()
+            threading.Thread(target=self._serve, args=(inbox,), daemon=True).start()
         return future
 
     def _serve(self, inbox: queue.SimpleQueue[Callable[[], None]]) -> None:
