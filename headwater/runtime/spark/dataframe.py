@@ -13,7 +13,8 @@ from headwater.common.ids import Place
 from headwater.common.types import Row
 from headwater.runtime.epoch.messages import EpochHeader
 from headwater.runtime.slot.starter import SlotLaunch
-from headwater.runtime.spark.tasks import Routed, WorkerJob, stage_zero_task
+from headwater.runtime.spark.tasks import stage_zero_task
+from headwater.runtime.spark.worker_job import Routed, WorkerJob
 from headwater.runtime.stage.source_task import read_dataframe
 
 _SCHEMA = "target int, frame binary"

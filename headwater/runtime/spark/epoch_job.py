@@ -24,7 +24,8 @@ from headwater.runtime.epoch.engine import EngineLostError
 from headwater.runtime.epoch.failure import AttemptFailedError, FailureReason, worst
 from headwater.runtime.epoch.messages import EpochHeader, SourceTask
 from headwater.runtime.slot.starter import SlotLaunch
-from headwater.runtime.spark.tasks import Routed, operator_stage, source_stage
+from headwater.runtime.spark.tasks import operator_stage, source_stage
+from headwater.runtime.spark.worker_job import Routed
 
 
 class SparkEngine:

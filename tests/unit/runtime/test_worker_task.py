@@ -26,7 +26,8 @@ from headwater.runtime.epoch.messages import Attempt, Base, EpochHeader, SourceA
 from headwater.runtime.job.source_progress import SplitSourceProgress
 from headwater.runtime.main_module import capture_main
 from headwater.runtime.slot.starter import SlotLaunch
-from headwater.runtime.spark.tasks import WorkerJob, operator_stage, source_stage
+from headwater.runtime.spark.tasks import operator_stage, source_stage
+from headwater.runtime.spark.worker_job import WorkerJob
 from tests.unit.runtime.in_process_engine import plan_of
 
 NUMBERS = DataGeneratorSource(str, 2)
