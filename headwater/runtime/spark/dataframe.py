@@ -32,7 +32,7 @@ def _run_partition(
 ) -> Iterator[pa.RecordBatch]:
     context = TaskContext.get()
     partition = context.partitionId() if context is not None else 0
-    task = stage_zero_task(header, launch, partition)
+    task = stage_zero_task(launch, partition)
     for target, frame in task.guarded(lambda: _read(header, launch, source_id, partition, batches, task)):
         yield pa.RecordBatch.from_arrays(
             [pa.array([target], pa.int32()), pa.array([frame], pa.binary())], schema=_ARROW_SCHEMA

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import contextlib
 import pickle
+import struct
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import chain
 from typing import Any
 
 from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
@@ -24,8 +26,11 @@ from headwater.runtime.epoch.engine import EngineLostError
 from headwater.runtime.epoch.failure import AttemptFailedError, FailureReason, worst
 from headwater.runtime.epoch.messages import EpochHeader, SourceTask
 from headwater.runtime.slot.starter import SlotLaunch
+from headwater.runtime.spark.envelopes import header_frames, load_source_input, source_inputs
 from headwater.runtime.spark.tasks import operator_stage, source_stage
 from headwater.runtime.spark.worker_job import Routed
+
+_LENGTH = struct.Struct(">i")
 
 
 class SparkEngine:
@@ -40,7 +45,9 @@ class SparkEngine:
         python = context._jvm.org.apache.spark.api.python
         self._pairwise, self._partitioner = python.PairwiseRDD, python.PythonPartitioner
         self._values = python.PythonRDD.valueOfPair
-        self._empty: dict[int, RDD[int]] = {}  # {number of partitions: an RDD with one element in each}
+        self._read_stream = python.PythonRDD.readRDDFromInputStream
+        self._byte_stream = context._jvm.java.io.ByteArrayInputStream
+        self._scala_context = context._jsc.sc()
 
     def run(self, header: EpochHeader, tasks: Sequence[SourceTask], dataframes: Mapping[int, Any]) -> list[Any]:
         """Run one attempt; return the acknowledgements. Raises `AttemptFailedError` if it cannot complete."""
@@ -71,32 +78,35 @@ class SparkEngine:
     def _build(self, header: EpochHeader, tasks: Sequence[SourceTask], dataframes: Mapping[int, Any]) -> RDD[Any]:
         last = len(self._plan.stages) == 1
         emit = _frames_only if last else _keyed
+        frames = [] if last else header_frames(header, [stage.parallelism for stage in self._plan.stages])
         parts: list[RDD[Any]] = []
         if tasks:
-            run_sources = partial(_run_sources, header, self._launch, emit, list(tasks))
-            parts.append(self._empty_partitions(len(tasks)).mapPartitionsWithIndex(run_sources, True))
+            inputs = self._parallelize(source_inputs(header, tasks, frames), len(tasks))
+            parts.append(inputs.mapPartitions(partial(_run_sources, self._launch, emit), True))
+        elif frames:  # no task of ours runs in stage 0: the JVM alone sends the frames on
+            parts.append(self._parallelize(_keyed(frames), 1))
         for source_id, dataframe in dataframes.items():
             from headwater.runtime.spark.dataframe import dataframe_frames  # with pyarrow, which few jobs need
 
-            rows = dataframe_frames(dataframe, header, self._launch.value, source_id)
+            rows = dataframe_frames(dataframe, header.for_place(None), self._launch.value, source_id)
             parts.append(rows.mapPartitions(partial(_emit_rows, emit), True))
         if last:
             return parts[0] if len(parts) == 1 else self._context.union(parts)
         rdd = self._shuffle(parts, self._plan.stages[1].parallelism)
         for stage in self._plan.stages[1:]:
             last = stage.index + 1 == len(self._plan.stages)
-            run = partial(_run_stage, header, self._launch, stage.index, _frames_only if last else _keyed)
+            run = partial(_run_stage, self._launch, stage.index, _frames_only if last else _keyed)
             # False: with preservesPartitioning, Spark would skip the next shuffle to the same number of partitions.
             rdd = rdd.mapPartitionsWithIndex(run, False)
             if not last:
                 rdd = self._shuffle([rdd], self._plan.stages[stage.index + 1].parallelism)
         return rdd
 
-    def _empty_partitions(self, count: int) -> RDD[int]:
-        """Return an RDD for the tasks of stage 0 to run on. It is reused: their input comes with the closure."""
-        if count not in self._empty:
-            self._empty[count] = self._context.parallelize(range(count), count)
-        return self._empty[count]
+    def _parallelize(self, elements: Iterable[bytes], partitions: int) -> RDD[bytes]:
+        """Like SparkContext.parallelize, but without pickling, and without a temporary file."""
+        data = b"".join(part for element in elements for part in (_LENGTH.pack(len(element)), element))
+        stream = self._byte_stream(data)
+        return RDD(self._read_stream(self._scala_context, stream, partitions), self._context, NoOpSerializer())
 
     def _shuffle(self, parts: list[RDD[Any]], width: int) -> RDD[Any]:
         """Send each frame to the partition that is its key. Like RDD.partitionBy, but without batching."""
@@ -133,19 +143,15 @@ def _frames_only(routed: Iterable[Routed]) -> Iterator[bytes]:
     return (frame for _, frame in routed)
 
 
-def _run_sources(
-    header: EpochHeader, launch: Any, emit: Any, tasks: list[SourceTask], index: int, one: Iterable[int]
-) -> Iterator[bytes]:
-    for _ in one:  # read to the end: otherwise Spark cannot reuse the worker
-        pass
-    result: Iterator[bytes] = emit(source_stage(header, launch.value, tasks[index]))
+def _run_sources(launch: Any, emit: Any, inputs: Iterable[bytes]) -> Iterator[bytes]:
+    (data,) = inputs  # reads to the end: otherwise Spark cannot reuse the worker
+    header, task, frames = load_source_input(data)
+    result: Iterator[bytes] = emit(chain(frames, source_stage(header, launch.value, task)))
     return result
 
 
-def _run_stage(
-    header: EpochHeader, launch: Any, stage: int, emit: Any, partition: int, frames: Iterable[bytes]
-) -> Iterator[bytes]:
-    result: Iterator[bytes] = emit(operator_stage(header, launch.value, stage, partition, frames))
+def _run_stage(launch: Any, stage: int, emit: Any, partition: int, frames: Iterable[bytes]) -> Iterator[bytes]:
+    result: Iterator[bytes] = emit(operator_stage(launch.value, stage, partition, frames))
     return result
 
 

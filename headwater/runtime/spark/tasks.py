@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pyspark import TaskContext
 
 from headwater.common.ids import Place
+from headwater.graph.plan import StageSpec
 from headwater.runtime.epoch import fault
 from headwater.runtime.epoch.chunk import TO_DRIVER, FrameKind, Header, decode_header, encode_frame
 from headwater.runtime.epoch.failure import AttemptFailedError, FailureReason, failure_of
@@ -20,22 +21,17 @@ from headwater.runtime.epoch.messages import EpochHeader, PartitionAck, SourceTa
 from headwater.runtime.epoch.steps import run_steps
 from headwater.runtime.slot.relay import Watch, find_or_start, run_epoch
 from headwater.runtime.slot.starter import SlotLaunch
+from headwater.runtime.spark.envelopes import next_target
 from headwater.runtime.spark.worker_job import Routed, WorkerJob
 from headwater.runtime.spark.worker_watch import watch_this_worker
 from headwater.runtime.stage.input import StageInput
 from headwater.runtime.stage.source_task import run_source_task
 
 
-def next_target(partition: int, parallelism: int) -> int:
-    """Return the partition of the next stage through which a frame passes on its way to a later stage."""
-    return partition % max(parallelism, 1)
-
-
 class _Task:
     """One task of one stage in one epoch attempt: routes frames, and turns errors into frames."""
 
-    def __init__(self, header: EpochHeader, launch: SlotLaunch, place: Place) -> None:
-        self.header = header
+    def __init__(self, launch: SlotLaunch, place: Place) -> None:
         self.place = place
         self.launch = launch
 
@@ -81,20 +77,19 @@ class _Task:
             WorkerJob.give_up(self.launch)
 
 
-def stage_zero_task(header: EpochHeader, launch: SlotLaunch, index: int) -> _Task:
+def stage_zero_task(launch: SlotLaunch, index: int) -> _Task:
     """Return task `index` of stage 0, for sources that Spark itself reads."""
-    return _Task(header, launch, Place(0, index))
+    return _Task(launch, Place(0, index))
 
 
 def source_stage(header: EpochHeader, launch: SlotLaunch, source_task: SourceTask) -> Iterator[Routed]:
     """Stage 0: read the splits that the driver assigned to this task."""
-    task = _Task(header, launch, Place(0, source_task.index))
-    return task.guarded(lambda: _read_splits(task, source_task))
+    task = _Task(launch, Place(0, source_task.index))
+    return task.guarded(lambda: _read_splits(task, header, source_task))
 
 
-def _read_splits(task: _Task, source_task: SourceTask) -> Iterator[Routed]:
+def _read_splits(task: _Task, header: EpochHeader, source_task: SourceTask) -> Iterator[Routed]:
     job = WorkerJob.of(task.launch)
-    header = task.header
     source = next(source for source in job.plan.sources if source.id == source_task.source_id)
     runner, outbox = job.borrow_runner(Place(0, source_task.subtask), header.attempt.incarnation)
     outbox.clear()
@@ -108,11 +103,12 @@ def _read_splits(task: _Task, source_task: SourceTask) -> Iterator[Routed]:
     job.give_back(Place(0, source_task.subtask), runner, outbox, final=header.final)
 
 
-def operator_stage(
-    header: EpochHeader, launch: SlotLaunch, stage: int, partition: int, frames: Iterable[bytes]
-) -> Iterator[Routed]:
-    """A later stage: collect the partition's frames, order them, and process them here or in the slot."""
-    task = _Task(header, launch, Place(stage, partition))
+def operator_stage(launch: SlotLaunch, stage: int, partition: int, frames: Iterable[bytes]) -> Iterator[Routed]:
+    """A later stage: collect the partition's frames, order them, and process them here or in the slot.
+
+    One of the frames is the partition's header, unless an earlier stage has failed.
+    """
+    task = _Task(launch, Place(stage, partition))
     return task.guarded(lambda: _run_stage(task, frames))
 
 
@@ -131,13 +127,19 @@ def _run_stage(task: _Task, frames: Iterable[bytes]) -> Iterator[Routed]:
             yield passing.target if arrives_next else next_target(task.place.partition, task.width_of_next()), frame
         stage = WorkerJob.of(task.launch).plan.stages[task.place.stage]
         run = _in_slot if stage.needs_slot else _in_worker
-        yield from run(task, collected, task.header.floors(stage, task.place.partition))
+        yield from run(task, _header_in(collected), collected, stage)
     finally:
         collected.close()
 
 
-def _in_slot(task: _Task, collected: StageInput, floors: dict[int, int]) -> Iterator[Routed]:
-    header, launch = task.header, task.launch
+def _header_in(collected: StageInput) -> EpochHeader:
+    assert collected.header is not None, "without an error, stage 0 has sent every partition its header"
+    header: EpochHeader = pickle.loads(collected.header)
+    return header
+
+
+def _in_slot(task: _Task, header: EpochHeader, collected: StageInput, stage: StageSpec) -> Iterator[Routed]:
+    launch, floors = task.launch, header.floors(stage, task.place.partition)
     sock, address = find_or_start(launch, header.address_book.get(task.place), task.place)
     watch = Watch(sock, address, launch.secret, launch.health_seconds)
     for event in run_epoch(sock, header.begin_for(task.place), collected.steps(floors), watch):
@@ -147,9 +149,9 @@ def _in_slot(task: _Task, collected: StageInput, floors: dict[int, int]) -> Iter
             yield from task.route((event,))
 
 
-def _in_worker(task: _Task, collected: StageInput, floors: dict[int, int]) -> Iterator[Routed]:
+def _in_worker(task: _Task, header: EpochHeader, collected: StageInput, stage: StageSpec) -> Iterator[Routed]:
     job = WorkerJob.of(task.launch)
-    header, attempt = task.header, task.header.attempt
+    attempt, floors = header.attempt, header.floors(stage, task.place.partition)
     started = time.perf_counter()
     runner, outbox = job.borrow_runner(task.place, attempt.incarnation)
     outbox.clear()
