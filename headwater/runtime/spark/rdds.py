@@ -40,7 +40,7 @@ class RddFactory:
         self._partitioner = python.PythonPartitioner
         self._any = jvm.scala.reflect.ClassTag.Any()
         # Spark would choose Kryo for pairs of numbers and bytes. Each task gets a Kryo serializer of its own, which
-        # sets up a new Kryo for each partition that the task writes to: half of what a small task costs.
+        # sets up a new Kryo for each partition that the task writes to (docs/performance.md).
         conf = jvm.org.apache.spark.SparkConf(False)
         conf.set("spark.serializer.objectStreamReset", str(_OBJECTS_BETWEEN_RESETS))
         self._serializer = jvm.org.apache.spark.serializer.JavaSerializer(conf)
