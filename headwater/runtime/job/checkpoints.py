@@ -10,7 +10,7 @@ import contextlib
 import logging
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import Executor, Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from dataclasses import dataclass, field
@@ -62,6 +62,9 @@ class Cut:
     manifest: Manifest | None = None
     chains: dict[Place, list[SnapshotRef]] = field(default_factory=dict)
     future: Future[None] | None = None
+    """Done when its output is visible."""
+    tidied: Future[None] | None = None
+    """Done when that is noted, and garbage is gone."""
     savepoints: list[SavepointRequest] = field(default_factory=list)
     """Copy the checkpoint for these requests."""
 
@@ -99,6 +102,8 @@ class Checkpoints:
         self.committed_token = "start"
         """Names the state up to which output is visible; without a store nothing can be loaded."""
         self._tidied = False
+        self._visible: int | None = None
+        """The last epoch whose output this run has made visible with its checkpoint."""
         self.in_flight: Cut | None = None
         self.savepoints: list[SavepointRequest] = []
         """Requests that wait for the next cut."""
@@ -203,9 +208,12 @@ class Checkpoints:
             cut.chains = self._chains_with(cut.parts)
             cut.manifest = _with_snapshots(cut.draft, cut.chains)
             protected = self.writing | {name + TEMPORARY_SUFFIX for name in self.writing} | self._copies.names()
-            cut.future = self._submit(cut.manifest, protected)
+            cut.future = self._queue().submit(self._complete, cut.manifest)
+            cut.tidied = self._queue().submit(self._tidy, cut.manifest.epoch, protected)
         try:
             cut.future.result(self.schedule.timeout_ms / 1000 if wait else GRACE_SECONDS)
+            if wait and cut.tidied is not None:
+                cut.tidied.result(self.schedule.timeout_ms / 1000)
         except FutureTimeoutError:
             if wait:
                 log.warning(
@@ -290,15 +298,12 @@ class Checkpoints:
 
     # --- beside it
 
-    def _submit(self, manifest: Manifest, protected: Iterable[str]) -> Future[None]:
-        return self._queue().submit(self._complete, manifest, set(protected))
-
     def _queue(self) -> Executor:
         if self._executor is None:
             self._executor = self._background.queue("checkpoint")
         return self._executor
 
-    def _complete(self, manifest: Manifest, protected: set[str]) -> None:
+    def _complete(self, manifest: Manifest) -> None:
         """Write the manifest, then commit the sinks."""
         if self._store is not None:
             try:
@@ -310,9 +315,17 @@ class Checkpoints:
         fault.reached("manifest-written", manifest.epoch)
         self._committers.commit(manifest.committables)
         fault.reached("sink-committed", manifest.epoch)
-        if self._store is not None:
-            self._store.note_committed(manifest.epoch)
+        self._visible = manifest.epoch
+
+    def _tidy(self, epoch: int, protected: set[str]) -> None:
+        """What nobody waits for when a checkpoint is complete. It comes before the next manifest, in the same queue."""
+        if self._store is None or self._visible != epoch:
+            return
+        self._store.note_committed(epoch)
+        try:
             self._store.collect_garbage(self._retained, protected)
+        except (OSError, CheckpointError) as error:  # if another driver has taken over, the next manifest will say so
+            log.warning("old checkpoints cannot be deleted: %s", error)
 
 
 class CheckpointFailuresError(CheckpointError):
