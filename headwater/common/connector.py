@@ -104,11 +104,20 @@ class SinkWriter(ABC):
 
 
 class Committer(ABC):
-    """Makes prepared output visible. Runs in the driver, after the manifest that names the committables is durable."""
+    """Makes prepared output visible. Runs in the driver, after the manifest that names the committables is durable.
+
+    The sinks of a job commit side by side, each in one thread at a time.
+    """
+
+    concurrency: int = 1
+    """How many calls of `commit` may run at once, each with some of an epoch's committables. 1: one call with all."""
 
     @abstractmethod
     def commit(self, committables: list[Any]) -> None:
         """Make all of `committables` visible. Idempotent: after a crash the last epoch's are committed again.
+
+        When it returns they are visible for good, even after a power cut. All of an epoch's are committed before any of
+        the next one, so a new driver repeats no other epoch than the last.
 
         Whatever it raises, it is called again with the same committables, as the restart policy says; then the job
         fails. So what is gone because an earlier call made it visible, and a reader took it away, is committed.

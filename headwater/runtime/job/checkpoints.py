@@ -63,8 +63,6 @@ class Cut:
     chains: dict[Place, list[SnapshotRef]] = field(default_factory=dict)
     future: Future[None] | None = None
     """Done when its output is visible."""
-    tidied: Future[None] | None = None
-    """Done when that is noted, and garbage is gone."""
     savepoints: list[SavepointRequest] = field(default_factory=list)
     """Copy the checkpoint for these requests."""
 
@@ -102,6 +100,8 @@ class Checkpoints:
         self.committed_token = "start"
         """Names the state up to which output is visible; without a store nothing can be loaded."""
         self._tidied = False
+        self._tidying: Future[None] | None = None
+        """What follows the last checkpoint: its note, and the deletion of garbage."""
         self._visible: int | None = None
         """The last epoch whose output this run has made visible with its checkpoint."""
         self.in_flight: Cut | None = None
@@ -209,11 +209,9 @@ class Checkpoints:
             cut.manifest = _with_snapshots(cut.draft, cut.chains)
             protected = self.writing | {name + TEMPORARY_SUFFIX for name in self.writing} | self._copies.names()
             cut.future = self._queue().submit(self._complete, cut.manifest)
-            cut.tidied = self._queue().submit(self._tidy, cut.manifest.epoch, protected)
+            self._tidying = self._queue().submit(self._tidy, cut.manifest.epoch, protected)
         try:
             cut.future.result(self.schedule.timeout_ms / 1000 if wait else GRACE_SECONDS)
-            if wait and cut.tidied is not None:
-                cut.tidied.result(self.schedule.timeout_ms / 1000)
         except FutureTimeoutError:
             if wait:
                 log.warning(
@@ -242,6 +240,11 @@ class Checkpoints:
         with contextlib.suppress(CheckpointFailuresError):
             while self.in_flight is not None:
                 self.advance(wait=True)
+
+    def wait_until_noted(self) -> None:
+        """Wait until it is noted that the output of the last checkpoint is visible."""
+        if self._tidying is not None:
+            self._tidying.result(self.schedule.timeout_ms / 1000)
 
     def close(self) -> None:
         """Wait for running work to end, and fail the requests that will get no savepoint."""
