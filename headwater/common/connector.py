@@ -103,6 +103,22 @@ class SinkWriter(ABC):
         """Release what the writer holds."""
 
 
+class ReusableSinkWriter(SinkWriter):
+    """A writer that stays open between epochs, for what is dear to open: a connection, a buffer, a directory.
+
+    `create_writer` makes it for its first epoch. It goes to the next one with `begin_epoch` if its last call was a
+    `prepare_commit` that returned; after an error or `abort` it is closed, and another one is made.
+    """
+
+    @abstractmethod
+    def begin_epoch(self, context: WriterContext) -> None:
+        """Write for another epoch attempt from now on. Called before its first record; not in an epoch without any.
+
+        Only `attempt_id` and `epoch` of `context` are other ones. The attempt before may have failed since its
+        `prepare_commit`: then its committables will not be committed, and the same records come again.
+        """
+
+
 class Committer(ABC):
     """Makes prepared output visible. Runs in the driver, after the manifest that names the committables is durable.
 
@@ -163,7 +179,7 @@ class Sink(ABC):
 
     @abstractmethod
     def create_writer(self, context: WriterContext) -> SinkWriter:
-        """Called once per partition and epoch attempt."""
+        """Called once per partition and epoch attempt that has records, unless a `ReusableSinkWriter` is open."""
 
     @abstractmethod
     def create_committer(self) -> Committer:

@@ -95,6 +95,16 @@ def link_atomically(source: Path, target: Path, draft_name: str) -> None:
         draft.unlink(missing_ok=True)  # it is left if both were the same file already
 
 
+def make_directories(path: str) -> None:
+    """Make the directory `path` and those above it that are missing. Their names are durable."""
+    missing = [path]
+    while not os.path.isdir(parent := os.path.dirname(missing[-1]) or "."):
+        missing.append(parent)
+    os.makedirs(path, exist_ok=True)
+    for made in missing:
+        sync_directory(os.path.dirname(made) or ".")
+
+
 def sync_directory(directory: Path | str) -> None:
     """Make the names in `directory` durable."""
     descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)

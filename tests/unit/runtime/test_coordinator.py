@@ -93,6 +93,7 @@ class Job:
 
     def run(self) -> None:
         run_epochs(self.coordinator, 10_000, ticks=False)
+        self.coordinator.checkpoints.wait_until_noted()
 
     def results(self) -> Counter[Any]:
         return Counter(self.sink.results())
