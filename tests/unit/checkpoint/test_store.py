@@ -283,20 +283,20 @@ class TestGarbage:
     ) -> None:
         for epoch in range(4):
             store.write(manifest(epoch, [snapshot(layout, epoch)]))
-        real_unlink = Path.unlink
+        real_unlink = os.unlink
         left = 3  # the three manifests, and then the process dies
 
-        def dying_unlink(path: Path, missing_ok: bool = False) -> None:
+        def dying_unlink(path: str) -> None:
             nonlocal left
             left -= 1
             if left < 0:
                 raise KeyboardInterrupt
-            real_unlink(path, missing_ok)
+            real_unlink(path)
 
-        monkeypatch.setattr(Path, "unlink", dying_unlink)
+        monkeypatch.setattr(os, "unlink", dying_unlink)
         with pytest.raises(KeyboardInterrupt):
             store.collect_garbage(keep=1)
-        monkeypatch.setattr(Path, "unlink", real_unlink)
+        monkeypatch.setattr(os, "unlink", real_unlink)
         assert len(names(layout.snapshots)) == 4
         survivor = ManifestStore(layout)
         latest = survivor.latest()
