@@ -107,13 +107,13 @@ class ManifestStore:
         except OSError as error:
             raise _not_writable(f"{self._storage.url}/{name}", error) from error
         if latest is not None:
-            self._make_newest(claim, name)
+            self._make_newest(claim, name, content)
 
-    def _make_newest(self, claim: DriverClaim, name: str) -> None:
+    def _make_newest(self, claim: DriverClaim, name: str, content: bytes) -> None:
         """The manifest `name` is durable: if no other driver has the job by now, it is the newest one."""
         claim.check()
         try:
-            self._storage.copy(name, NEWEST)
+            self._storage.copy(name, NEWEST, content)
         except OSError as error:
             claim.check()  # it may be another driver that has deleted it
             raise _not_writable(f"{self._storage.url}/{NEWEST}", error) from error
@@ -145,24 +145,24 @@ class ManifestStore:
             manifest = msgspec.structs.replace(manifest, writer=self._claim.writer)
         self._in_doubt = True
         try:
-            self._create(manifest, location)
+            content = self._create(manifest, location)
         except OSError as error:
             raise _not_writable(f"manifest {location} of epoch {manifest.epoch}", error) from error
         if self._claim is not None:
             # This looks for another driver. Not before may anything become visible. Deleting the manifest would be
             # wrong: if the other driver read it, it goes on from it.
-            self._make_newest(self._claim, manifest_name(manifest.epoch))
+            self._make_newest(self._claim, manifest_name(manifest.epoch), content)
         self._in_doubt = False
         self._last = manifest
         self._needed[manifest.epoch] = _files_of(manifest)
         return location
 
-    def _create(self, manifest: Manifest, location: Location) -> None:
+    def _create(self, manifest: Manifest, location: Location) -> bytes:
         content = encode_manifest(manifest)
         for _ in range(_VOID_MANIFESTS):
             try:
                 self._storage.write_once(manifest_name(manifest.epoch), content, durable=self._durable)
-                return
+                return content
             except FileExistsError:
                 other = self.load(manifest.epoch)
                 if self._lineage is None or self._lineage.counts(other) or other.claim >= manifest.claim:

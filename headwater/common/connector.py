@@ -122,7 +122,7 @@ class ReusableSinkWriter(SinkWriter):
 class Committer(ABC):
     """Makes prepared output visible. Runs in the driver, after the manifest that names the committables is durable.
 
-    The sinks of a job commit side by side, each in one thread at a time.
+    The sinks of a job commit side by side, each in one thread at a time unless its `concurrency` allows more.
     """
 
     concurrency: int = 1

@@ -46,7 +46,7 @@ class LocalStorage:
         draft = f"{_last(name)}.{uuid.uuid4().hex}{TEMPORARY_SUFFIX}"
         create_exclusively(f"{self.root}/{name}", content, draft, durable=durable)
 
-    def copy(self, source: str, target: str) -> None:
+    def copy(self, source: str, target: str, content: bytes) -> None:
         link_atomically(f"{self.root}/{source}", f"{self.root}/{target}", f"{_last(target)}.{uuid.uuid4().hex}")
 
     def upload(self, name: str, source: Path) -> None:

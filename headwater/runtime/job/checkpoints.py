@@ -244,7 +244,7 @@ class Checkpoints:
     def wait_until_noted(self) -> None:
         """Wait until it is noted that the output of the last checkpoint is visible."""
         if self._tidying is not None:
-            self._tidying.result(self.schedule.timeout_ms / 1000)
+            self._tidying.result()
 
     def close(self) -> None:
         """Wait for running work to end, and fail the requests that will get no savepoint."""
