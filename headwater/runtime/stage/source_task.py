@@ -74,7 +74,8 @@ def _read_split(
                 if not records:
                     break
                 count += len(records)
-                output.emit(all_captured(records), source.timestamps_of(records))
+                timestamps = source.timestamps_of(records)
+                output.emit(records if reader.gives_away else all_captured(records), timestamps)
                 yield None
             position = reader.position()
             counters = reader.counters()
