@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from headwater.common.errors import TypeMismatchError
 from headwater.common.output_tag import OutputTag
 from headwater.operators.base import Output
-from headwater.state.copying import ATOMIC, PlainList, captured, is_plain, protective_copy
+from headwater.state.copying import ATOMIC, PlainList, captured, protective_copy
 
 Look = Callable[[Any], Any]
 """Gives a result as it is now: the result itself if it cannot change."""
@@ -46,8 +46,6 @@ class Results:
         self.values += _each(produced, self._look_at)
 
     def _look_at(self, result: Any) -> Any:
-        if is_plain(result):
-            return result
         return _captured_tuple(result, self._tagged) if type(result) is tuple else protective_copy(result)
 
     def emit(self, output: Output) -> None:
@@ -100,7 +98,7 @@ def _taking(values: list[Any], timestamps: list[int | None] | None, tagged: list
 
 
 def _captured_tuple(result: tuple[Any, ...], tagged: list[_Tagged]) -> Any:
-    if type(result[0]) is not OutputTag:
+    if not result or type(result[0]) is not OutputTag:
         return protective_copy(result)
     tagged.append(_Tagged(result[0], tuple(map(captured, result[1:]))))
     return tagged[-1]
@@ -121,10 +119,9 @@ def taken(results: Iterable[Any], function: Callable[[Any], Any] | None = None) 
 
     def look_at(result: Any) -> Any:
         nonlocal plain
-        if is_plain(result):
-            return result
-        plain = False
-        return protective_copy(result)
+        kept = protective_copy(result)
+        plain = plain and kept is result
+        return kept
 
     values = _each(results, look_at, function)
     return PlainList(values) if plain else values
@@ -149,7 +146,7 @@ def _each(results: Iterable[Any], look_at: Look, function: Callable[[Any], Any] 
     return []
 
 
-_MAX_WIDTH = 16
+_MAX_WIDTH = 64
 """Results that are wider tuples are looked at one by one."""
 
 

@@ -67,13 +67,8 @@ def captured(value: Any) -> Any:
     return value if type(value) in ATOMIC else protective_copy(value)
 
 
-def is_plain(value: Any) -> bool:
-    """True if `value` is an atom or a tuple of atoms. False says only that one must look closer."""
-    return ATOMIC.issuperset(map(type, value)) if type(value) is tuple else type(value) in ATOMIC
-
-
 class PlainList(list[Any]):
-    """A list of which somebody has seen that all values are atoms or tuples of atoms. Nothing else may be added."""
+    """A list of which somebody has seen that none of its values can be changed. Nothing else may be added."""
 
     __slots__ = ()
 
@@ -84,7 +79,7 @@ def all_captured(values: list[Any]) -> list[Any]:
 
 
 def are_plain(values: list[Any]) -> bool:
-    """True if all of `values` are atoms or tuples of atoms. False says only that one must look closer."""
+    """True if none of `values` can be changed, as is the case for atoms and tuples of atoms. False: look closer."""
     if type(values) is PlainList:
         return True
     kinds = set(map(type, values))
@@ -106,12 +101,15 @@ def is_immutable(value: Any) -> bool:
         return True
     if cls in _MUTABLE:
         return False
-    parts = _PARTS.get(cls)
-    if parts is None:
+    if cls is tuple:
+        parts = value
+    elif cls in _PARTS:
+        parts = _PARTS[cls](value)
+    else:
         _learn(cls)
         return is_immutable(value)
-    # Not all(map(is_immutable, ...)): tuples of a few plain values are by far the most frequent.
-    for part in parts(value):  # noqa: SIM110
+    # Not all(map(is_immutable, parts)): tuples of a few plain values are by far the most frequent.
+    for part in parts:  # noqa: SIM110
         if type(part) not in ATOMIC and not is_immutable(part):
             return False
     return True
