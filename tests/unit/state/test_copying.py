@@ -92,6 +92,9 @@ class Pretender:
     def __eq__(self, other: object) -> bool:
         return vars(self) == vars(other)
 
+    def __repr__(self) -> str:
+        return "Pretender()"
+
 
 IMMUTABLE = [
     None,
