@@ -27,6 +27,12 @@ class Split:
 class SplitReader(ABC):
     """Reads one split, from one position on, in one process: for one epoch, or for several one after the other."""
 
+    gives_away: bool = False
+    """True if every record is new, and shares nothing that can change with other records or with the reader.
+
+    Otherwise records that can change are copied, because an operator may change them.
+    """
+
     @abstractmethod
     def read_batch(self, max_records: int) -> list[Any] | None:
         """Return up to `max_records` records; [] if none is there now; None once the split has ended for good.

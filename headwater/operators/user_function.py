@@ -153,7 +153,7 @@ class KeyedOperator(UserFunctionOperator):
         key_of, backend = self.key_of, self._backend
         for value in values:
             backend.current_key = key = key_of(value)
-            if key.__class__ not in SURE_KEYS:
+            if type(key) not in SURE_KEYS:
                 backend.current_key = captured_key(key)
             yield value
 
