@@ -60,15 +60,12 @@ class FaultAtStep(Fault):
         self._at = at
 
     def reached(self, step: str, epoch: int, job: InProcessJob, engine: InProcessEngine) -> None:
-        if (step, epoch) == (self._at, self._epoch) and self.fired < self.times and self.applies(job):
+        if (step, epoch) == (self._at, self._epoch) and self.fired < self.times:
             self.fired += 1
             self.strike(job, engine)
 
-    def applies(self, job: InProcessJob) -> bool:
-        """Return False if the fault is not for this job."""
-        return True
-
     def strike(self, job: InProcessJob, engine: InProcessEngine) -> None:
+        """Do it."""
         raise NotImplementedError
 
 
@@ -130,13 +127,10 @@ class CommitFailure(Fault):
         self.sink = sink
 
     def strike(self) -> None:
+        """A commit begins. Raise, if it is one of those that fail."""
         if self.fired < self.times:
             self.fired += 1
             raise OSError(f"{self.what}, as the test asked")
-
-
-class CommitFailedError(OSError):
-    """What the commit of a sink raises."""
 
 
 class SinkThatFails(Sink):
