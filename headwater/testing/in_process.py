@@ -54,6 +54,10 @@ from headwater.testing.faults import (
 
 __all__ = ["InProcess", "JobCrashed", "in_process"]
 
+_MEMORY = "/dev/shm"
+_ROOM_BYTES = 1 << 30
+"""Containers often have a small one: the checkpoints of a test must not fill it."""
+
 F = TypeVar("F", bound=Fault)
 
 
@@ -79,7 +83,7 @@ def in_process(
     for name, value in (("epoch_records", epoch_records), ("checkpoint_epochs", checkpoint_epochs)):
         if value is not None and value < 1:
             raise ConfigurationError(f"in_process({name}={value}): expected 1 or more")
-    scratch = tempfile.mkdtemp(prefix="headwater-in-process-")
+    scratch = tempfile.mkdtemp(prefix="headwater-in-process-", dir=_in_memory())
     here = InProcess(scratch, directory, epoch_records, checkpoint_epochs, clock)
     hook, before = steps.hook, executor.current()
     steps.hook = here._reached
@@ -93,6 +97,15 @@ def in_process(
         executor.set_executor(before)
         steps.hook = hook
         shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _in_memory() -> str | None:
+    """A directory that is no disk, if this machine has one with room enough."""
+    with contextlib.suppress(OSError):
+        found = os.statvfs(_MEMORY)
+        if os.access(_MEMORY, os.W_OK) and found.f_bavail * found.f_frsize >= _ROOM_BYTES:
+            return _MEMORY
+    return None
 
 
 class InProcess:
