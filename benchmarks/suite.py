@@ -24,6 +24,7 @@ from benchmarks.checkpoints.cases import checkpoint_cases, checkpoint_targets, r
 from benchmarks.engines.cases import engine_cases, engine_targets
 from benchmarks.harness.environments import BYTEWAX, FLINK
 from benchmarks.harness.process import Program
+from benchmarks.in_process.cases import in_process_cases, in_process_targets
 from benchmarks.joins.cases import join_cases, join_targets
 from benchmarks.latency.cases import latency_cases, latency_targets
 from benchmarks.windows.cases import window_cases, window_targets
@@ -47,6 +48,7 @@ def cases() -> tuple[Case, ...]:
         _backfill(),
         *checkpoint_cases(),
         _start(),
+        *in_process_cases(),
     )
 
 
@@ -103,6 +105,7 @@ def targets(cores: int) -> tuple[Target, ...]:
         *window_targets(),
         *join_targets(),
         *checkpoint_targets(),
+        *in_process_targets(),
         Target(
             "grep",
             "headwater / PyFlink at its defaults, grep",

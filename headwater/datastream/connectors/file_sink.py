@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any, BinaryIO, TypeVar
 
 from headwater.checkpoint.paths import validate_name
-from headwater.checkpoint.storage.durable_file import make_directories, sync_directory
+from headwater.checkpoint.storage.durable_file import make_directories, sync_directory, sync_file
 from headwater.common.connector import Committer, ReusableSinkWriter, Sink, SinkWriter, WriterContext
 from headwater.common.errors import ConfigurationError
 from headwater.common.machine.local_disk import room_for
@@ -190,8 +190,7 @@ class _Part:
 
     def complete(self) -> FileCommittable:
         self.writer.finish()
-        self.file.flush()
-        os.fsync(self.file.fileno())
+        sync_file(self.file)
         length = self.file.tell()
         self.file.close()
         found = self._committable

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from headwater.checkpoint.manifest import Manifest, PartitionRecord
-from headwater.checkpoint.paths import CheckpointLayout, SnapshotKind
+from headwater.checkpoint.paths import SnapshotKind
 from headwater.checkpoint.snapshot.file import SnapshotRef
 from headwater.checkpoint.store import ManifestStore
 from headwater.common.errors import CheckpointError, JobFailedError
@@ -24,6 +24,7 @@ from headwater.runtime.job.coordinator import Coordinator
 from headwater.runtime.job.endings import RescaleAsked
 from headwater.runtime.job.requests import RescaleRequest
 from headwater.runtime.job.serving import serve_requests
+from headwater.runtime.local import slot as local_slot
 from headwater.runtime.slot import slot as slot_module
 from headwater.runtime.slot import upload as upload_module
 from tests.unit.runtime.in_process_engine import InProcessEngine, plan_of
@@ -310,10 +311,6 @@ def test_a_full_snapshot_of_a_checkpoint_that_was_abandoned_is_not_used(
             fulls.append(name)
             self.names, self.ref = (name,), ref
 
-        @classmethod
-        def start(cls, name: str, write: Any) -> FullSnapshot:
-            return cls(name, write())
-
         def done(self) -> bool:
             return True
 
@@ -321,7 +318,7 @@ def test_a_full_snapshot_of_a_checkpoint_that_was_abandoned_is_not_used(
             return self.ref
 
     monkeypatch.setattr(slot_module, "write_snapshot", slow_in_partition_0)
-    monkeypatch.setattr(slot_module, "FullSnapshotChild", FullSnapshot)
+    monkeypatch.setattr(local_slot, "WrittenFull", FullSnapshot)
     monkeypatch.setattr(checkpoints_module, "GRACE_SECONDS", 60)
     job = SpanningJob(tmp_path, {1, 3})
     job.start()
@@ -375,37 +372,6 @@ def test_a_full_snapshot_from_before_a_chain_that_began_anew_is_not_used() -> No
     checkpoint(2, "full")
     checkpoint(3, "delta")
     assert [each.name for each in checkpoints.chains.durable[place]] == ["full-2", "delta-3"]
-
-
-def test_nobody_waits_for_the_note_and_the_garbage_of_a_checkpoint(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    store = ManifestStore(CheckpointLayout(tmp_path), durable=False)
-    store.take_over("job")
-    committers = SinkCommitters(plan_of(lambda env: env.from_collection([1])))
-    checkpoints = checkpoints_module.Checkpoints(store, committers, CheckpointSchedule(CheckpointSettings()), 1)
-    gate, note = threading.Event(), ManifestStore.note_committed
-    refused: list[int] = []
-
-    def slow(self: ManifestStore, epoch: int) -> None:
-        assert gate.wait(60)
-        note(self, epoch)
-
-    def refuse(self: ManifestStore, keep: int, protected: set[str]) -> int:
-        refused.append(keep)
-        raise OSError(5, "Input/output error")
-
-    monkeypatch.setattr(ManifestStore, "note_committed", slow)
-    monkeypatch.setattr(ManifestStore, "collect_garbage", refuse)
-    checkpoints.cut(checkpoints_module.Cut("t1", Manifest("j", "job", 1, 1, 0, 0, "p", 1), set(), 0, 0.0))
-    checkpoints.advance(wait=True)
-    assert checkpoints.durable is not None and checkpoints.durable.epoch == 1
-    assert not store.is_committed(1)
-    gate.set()
-    checkpoints.wait_until_noted()
-    assert store.is_committed(1)
-    assert refused == [1], "garbage that cannot be deleted does not end the job"
-    checkpoints.close()
 
 
 def test_a_rescale_to_the_present_parallelism_does_nothing(tmp_path: Path) -> None:
