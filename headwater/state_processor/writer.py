@@ -17,7 +17,7 @@ from headwater.checkpoint.snapshot.file import write_snapshot
 from headwater.common.errors import StateError, TypeMismatchError
 from headwater.common.ids import Place
 from headwater.state.descriptors import ListStateDescriptor, MapStateDescriptor, StateDescriptor, ValueStateDescriptor
-from headwater.state.frozen_keys import frozen
+from headwater.state.keys.frozen_keys import frozen
 from headwater.state.keys.key_groups import MAX_PARALLELISM_LIMIT, partition_of_key_group
 from headwater.state.operator_backend import OperatorStateBackend
 from headwater.state.snapshot.section import (
