@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from headwater.common.errors import StateError
 from headwater.state.api import ListState
 from headwater.state.change_log import Combine, Join
 from headwater.state.copying import captured, protective_copy
-from headwater.state.heap.store import ABSENT, Keep, KeyScope
+from headwater.state.heap.store import ABSENT, KeyScope
 from headwater.state.rocksdb.cell import ListCell
 from headwater.state.rocksdb.database import Changes
 from headwater.state.rocksdb.store import OBJECT_BYTES_PER_BYTE, RocksStore, StoreOwner, in_pieces
+from headwater.state.snapshot.entries import ListEntries, check_base
 
 REWRITTEN = -1
 """In `changed`: the list existed before, and changed in another way than by appending."""
@@ -123,8 +123,7 @@ class RocksListState(RocksStore, ListState[Any]):
         data = database.get(self._address(key))
         return ABSENT if data is None else ListCell.from_head(data, database).whole(database, self._body(key))
 
-    def delta_entries(self, keys: Iterable[Any], log: dict[Any, Any]) -> tuple[Any, ...]:
-        """Return (keys, base lengths, elements after the base, deleted keys); base 0 replaces the list."""
+    def delta_entries(self, keys: Iterable[Any], log: dict[Any, Any]) -> ListEntries:
         present: list[Any] = []
         bases: list[int] = []
         added: list[list[Any]] = []
@@ -138,7 +137,7 @@ class RocksListState(RocksStore, ListState[Any]):
                 added.append(cell.since(base, self._database, self._body(key)))
             elif before:
                 deleted.append(key)
-        return present, bases, added, deleted
+        return ListEntries(present, bases, added, deleted)
 
     def written(self, keys: list[Any]) -> tuple[list[Any], ...]:
         owners: list[Any] = []
@@ -150,16 +149,14 @@ class RocksListState(RocksStore, ListState[Any]):
             elements += added
         return owners, elements
 
-    def full_entries(self, group: int, keep: Keep | None) -> Iterator[tuple[Any, ...]]:
-        for rows in in_pieces(self._rows(group, keep), lambda row: row[2]):
-            yield [row[0] for row in rows], [0] * len(rows), [row[1] for row in rows], []
+    def full_entries(self, group: int) -> Iterator[ListEntries]:
+        for rows in in_pieces(self._rows(group), lambda row: row[2]):
+            yield ListEntries.of_lists([row[0] for row in rows], [row[1] for row in rows])
 
-    def _rows(self, group: int, keep: Keep | None) -> Iterator[tuple[Any, list[Any], int]]:
+    def _rows(self, group: int) -> Iterator[tuple[Any, list[Any], int]]:
         """Yield (key, elements, size) of a key group."""
         for key, cell, body, size in self._cells(group):
             elements = cell.whole(self._database, body)
-            if keep is not None:
-                elements = [element for element in elements if keep(element)]
             if elements:
                 yield key, elements, size * (1 + cell.pieces)
 
@@ -172,13 +169,12 @@ class RocksListState(RocksStore, ListState[Any]):
         for key in self.by_key_group(self.changed).get(group, ()):
             yield key, self.cache[key], self._body(key), 64
 
-    def load_entries(self, entries: tuple[Any, ...]) -> Changes:
-        keys, bases, added, deleted = entries
-        for key, base, elements in zip(keys, bases, added, strict=True):
+    def load_entries(self, entries: ListEntries) -> Changes:
+        for key, base, elements in entries.rows():
             cell = self._cell(key)
             load_elements(cell, base, elements, self, key, "a list")
             self.changed[key] = REWRITTEN
-        for key in deleted:
+        for key in entries.deleted:
             self._cell(key).replace([])
             self.changed[key] = REWRITTEN
         self._count = 0
@@ -187,13 +183,9 @@ class RocksListState(RocksStore, ListState[Any]):
 
 def load_elements(cell: ListCell, base: int, elements: list[Any], store: Any, key: Any, what: str) -> None:
     """Replace all elements of a restored list after the first `base` by `elements`."""
+    check_base(base, len(cell), what)
     if base == 0:
         cell.replace(elements)
-    elif len(cell) < base:
-        raise StateError(
-            f"a delta adds to {what} of {base} elements, but {len(cell)} were restored before it; "
-            f"an earlier snapshot of the chain is missing"
-        )
     elif len(cell) == base:
         cell.elements += elements
     else:
