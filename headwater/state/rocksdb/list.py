@@ -18,7 +18,28 @@ REWRITTEN = -1
 """In `changed`: the list existed before, and changed in another way than by appending."""
 
 
-class RocksListState(RocksStore, ListState[Any]):
+class ListCells(RocksStore):
+    """A store of lists: list state, and panes of elements."""
+
+    def _stored_cell(self, key: Any) -> ListCell:
+        data = self._database.get(self._address(key))
+        return ListCell() if data is None else ListCell.from_head(data, self._database)
+
+    def committed(self, key: Any) -> Any:
+        return self._stored_cell(key).whole(self._database, self._body(key)) or ABSENT
+
+    def _load_elements(self, key: Any, cell: ListCell, base: int, elements: list[Any], what: str) -> None:
+        """Replace all elements of a restored list after the first `base` by `elements`."""
+        check_base(base, len(cell), what)
+        if base == 0:
+            cell.replace(elements)
+        elif len(cell) == base:
+            cell.elements += elements
+        else:
+            cell.replace(cell.whole(self._database, self._body(key))[:base] + elements)
+
+
+class RocksListState(ListCells, ListState[Any]):
     """Cache {key: ListCell}; changed {key: length before (0: there was no list), or REWRITTEN}."""
 
     def __init__(self, owner: StoreOwner, scope: KeyScope, name: str, state_id: int, namespaced: bool) -> None:
@@ -91,9 +112,6 @@ class RocksListState(RocksStore, ListState[Any]):
             self.cache[key] = cell
         return cell
 
-    def _body(self, key: Any) -> bytes:
-        return self._bodies[self.group_of(key)] + self._encode(key)[0]
-
     def has(self, key: Any) -> bool:
         return len(self._cell(key)) > 0
 
@@ -117,11 +135,6 @@ class RocksListState(RocksStore, ListState[Any]):
 
     def _combination(self) -> Combine:
         return older_length
-
-    def committed(self, key: Any) -> Any:
-        database = self._database
-        data = database.get(self._address(key))
-        return ABSENT if data is None else ListCell.from_head(data, database).whole(database, self._body(key))
 
     def delta_entries(self, keys: Iterable[Any], log: dict[Any, Any]) -> ListEntries:
         present: list[Any] = []
@@ -171,25 +184,13 @@ class RocksListState(RocksStore, ListState[Any]):
 
     def load_entries(self, entries: ListEntries) -> Changes:
         for key, base, elements in entries.rows():
-            cell = self._cell(key)
-            load_elements(cell, base, elements, self, key, "a list")
+            self._load_elements(key, self._cell(key), base, elements, "a list")
             self.changed[key] = REWRITTEN
         for key in entries.deleted:
             self._cell(key).replace([])
             self.changed[key] = REWRITTEN
         self._count = 0
         return self.collect()
-
-
-def load_elements(cell: ListCell, base: int, elements: list[Any], store: Any, key: Any, what: str) -> None:
-    """Replace all elements of a restored list after the first `base` by `elements`."""
-    check_base(base, len(cell), what)
-    if base == 0:
-        cell.replace(elements)
-    elif len(cell) == base:
-        cell.elements += elements
-    else:
-        cell.replace(cell.whole(store._database, store._body(key))[:base] + elements)
 
 
 def older_length(key: Any, older: int, newer: int, join: Join) -> int:

@@ -182,9 +182,6 @@ class RocksMapState(RocksStore, MapState[Any, Any]):
             key = decode_key(address, start)[0] if data.endswith(_STOP) else database.key_behind(data)
             yield key, database.loads(data)
 
-    def _body(self, owner: Any) -> bytes:
-        return self._bodies[self.group_of(owner)] + self._encode(owner)[0]
-
     def has(self, key: Any) -> bool:
         entries = self._entries(key)
         for value in entries.values.values():

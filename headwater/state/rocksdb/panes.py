@@ -18,7 +18,7 @@ from headwater.state.panes import ElementPanes, FoldedPanes, Panes
 from headwater.state.rocksdb.cell import ListCell
 from headwater.state.rocksdb.database import PREFIX_LENGTH, Changes
 from headwater.state.rocksdb.keys import decode_key, encode_key
-from headwater.state.rocksdb.list import REWRITTEN, load_elements, older_length
+from headwater.state.rocksdb.list import REWRITTEN, ListCells, older_length
 from headwater.state.rocksdb.store import MISSING, RocksStore, StoreOwner, in_pieces
 from headwater.state.snapshot.entries import ListEntries, ValueEntries
 
@@ -409,7 +409,7 @@ class RocksFoldedPanes(_RocksPanes, FoldedPanes):
         return changes
 
 
-class RocksElementPanes(_RocksPanes, ElementPanes):
+class RocksElementPanes(_RocksPanes, ListCells, ElementPanes):
     """A list per key of a pane. The log entry is its length before (0: there was none), or REWRITTEN."""
 
     def __init__(self, owner: StoreOwner, scope: KeyScope, name: str, state_id: int, namespaced: bool) -> None:
@@ -449,9 +449,6 @@ class RocksElementPanes(_RocksPanes, ElementPanes):
     def _to_look_at(self, namespace: int, pane: _Pane) -> Mapping[Any, Any]:
         return _Lists(self, namespace, pane.values)
 
-    def _body(self, pair: Pair) -> bytes:
-        return self._bodies[self.group_of(pair)] + self._encode(pair)[0]
-
     def _collect_entry(self, pair: Pair, entry: ListCell, changes: Changes) -> None:
         head = lambda content: self._head(pair, content)  # noqa: E731
         entry.collect(changes, self._address(pair), self._body(pair), head, self._dumps)
@@ -470,11 +467,6 @@ class RocksElementPanes(_RocksPanes, ElementPanes):
         self._removed_cells = []
 
     _combine_keys = staticmethod(older_length)
-
-    def committed(self, key: Any) -> Any:
-        database = self._database
-        data = database.get(self._address(key))
-        return ABSENT if data is None else ListCell.from_head(data, database).whole(database, self._body(key))
 
     def delta_entries(self, keys: Iterable[Any], log: dict[Any, Any]) -> ListEntries:
         present: list[Pair] = []
@@ -502,17 +494,13 @@ class RocksElementPanes(_RocksPanes, ElementPanes):
         changes: Changes = []
         for pair, base, elements in entries.rows():
             cell = self._stored_cell(pair)
-            load_elements(cell, base, elements, self, pair, "a window")
+            self._load_elements(pair, cell, base, elements, "a window")
             self._collect_entry(pair, cell, changes)
         for pair in entries.deleted:
             cell = self._stored_cell(pair)
             cell.replace([])
             self._collect_entry(pair, cell, changes)
         return changes
-
-    def _stored_cell(self, pair: Pair) -> ListCell:
-        data = self._database.get(self._address(pair))
-        return ListCell() if data is None else ListCell.from_head(data, self._database)
 
 
 class _Lists(Mapping[Any, Any]):

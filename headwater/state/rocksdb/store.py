@@ -142,6 +142,10 @@ class RocksStore(ABC):
             return data
         return data + self._dumps(key) + KEY_FOLLOWS
 
+    def _body(self, key: Any) -> bytes:
+        """Return the prefix of the body entries of `key`: pieces of a list, entries of a map."""
+        return self._bodies[self.group_of(key)] + self._encode(key)[0]
+
     def _body_at(self, address: bytes, group: int) -> bytes:
         """Return the prefix of a key's body entries. `address` is the address of its head.
 
