@@ -106,22 +106,23 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
         list(read_sections(tmp_path / "a.delta", ref))
 
 
-def test_a_newer_format_is_not_guessed_at(tmp_path: Path) -> None:
-    path = tmp_path / "a.delta"
+def written_with_version(directory: Path, version: int) -> tuple[Path, SnapshotRef]:
+    path = directory / "a.delta"
     ref = write(path, [keyed(0)])
     content = bytearray(path.read_bytes())
-    content[8] = 99
+    content[8] = version
     path.write_bytes(content)
+    return path, ref
+
+
+def test_a_newer_format_is_not_guessed_at(tmp_path: Path) -> None:
+    path, ref = written_with_version(tmp_path, 99)
     with pytest.raises(CheckpointError, match="format version 99"):
         list(read_sections(path, ref))
 
 
 def test_an_older_format_is_refused_with_what_to_do(tmp_path: Path) -> None:
-    path = tmp_path / "a.delta"
-    ref = write(path, [keyed(0)])
-    content = bytearray(path.read_bytes())
-    content[8] = 1
-    path.write_bytes(content)
+    path, ref = written_with_version(tmp_path, 1)
     with pytest.raises(CheckpointError) as raised:
         list(read_sections(path, ref))
     assert not isinstance(raised.value, DamagedSnapshotError), "no other file is looked for"
