@@ -17,8 +17,8 @@ import cloudpickle
 import msgspec
 
 from headwater.checkpoint.savepoint.claimed import ClaimedSavepoint
+from headwater.checkpoint.savepoint.unfinished import remove_unfinished
 from headwater.checkpoint.start.decision import AlreadyFinished, Resume
-from headwater.checkpoint.unfinished_savepoints import remove_unfinished
 from headwater.common.config.values import IN_PROCESS
 from headwater.common.config_options import (
     CHECKPOINT_RETENTION,
