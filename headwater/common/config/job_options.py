@@ -1,6 +1,7 @@
 """The settings that headwater knows. Flink's keys where Flink has the setting; `headwater.` for our own.
 
-`docs/configuration.md` is made from this list, so the descriptions are for users.
+This is the only place that spells a key, a default or a limit. Everything else refers to the option: the runtime,
+`headwater config` and `docs/configuration.md`, so the descriptions are for users.
 """
 
 from __future__ import annotations
@@ -76,7 +77,7 @@ MAX_PARALLELISM = _integer(
     minimum=1,
     maximum=32_768,
 )
-PIPELINE_NAME = _text("pipeline.name", None, "Name of the job, unless execute() gives one.")
+PIPELINE_NAME = _text("pipeline.name", "Streaming Job", "Name of the job, unless execute() gives one.")
 RUNTIME_MODE = _choice(
     "execution.runtime-mode",
     "STREAMING",
@@ -297,7 +298,7 @@ ROCKSDB_MEMORY = ConfigOption(
     256 << 20,
     "Memory that the RocksDB state of one slot may use: caches, write buffers and entries kept as objects.",
     "memory size",
-    default_text="256 mb",
+    minimum=8 << 20,
 )
 ROCKSDB_DIRECTORY = _text(
     "state.backend.rocksdb.localdir",
@@ -328,7 +329,7 @@ DRIVER_MEMORY = ConfigOption(
     None,
     "Heap of the JVM that Spark's driver (and with local[N] everything in Spark) runs in. State does not live there.",
     "memory size",
-    minimum=256 * 2**20,
+    minimum=256 << 20,
     default_text="chosen from the machine's memory",
 )
 EPOCH_DURATION = _duration(
@@ -404,58 +405,5 @@ PYTHON_REQUIREMENTS = _text(
     former_keys=("python.requirements",),
 )
 
-OPTIONS: tuple[ConfigOption[Any], ...] = (
-    PARALLELISM,
-    MAX_PARALLELISM,
-    PIPELINE_NAME,
-    RUNTIME_MODE,
-    OPERATOR_CHAINING,
-    GLOBAL_JOB_PARAMETERS,
-    AUTO_WATERMARK_INTERVAL,
-    CHECKPOINTING_ENABLED,
-    CHECKPOINT_DIRECTORY,
-    CHECKPOINTING_INTERVAL,
-    CHECKPOINTING_MIN_PAUSE,
-    CHECKPOINTING_TIMEOUT,
-    TOLERABLE_FAILED_CHECKPOINTS,
-    CHECKPOINTING_MODE,
-    CHECKPOINTS_RETAINED,
-    CHECKPOINT_RETENTION,
-    SAVEPOINT_DIRECTORY,
-    RECOVERY_PATH,
-    RECOVERY_CLAIM_MODE,
-    IGNORE_UNCLAIMED_STATE,
-    UID_MAPPING,
-    STORAGE_OPTIONS,
-    LOCAL_COPIES,
-    RESTART_STRATEGY,
-    FIXED_DELAY_ATTEMPTS,
-    FIXED_DELAY,
-    EXPONENTIAL_INITIAL_BACKOFF,
-    EXPONENTIAL_MAX_BACKOFF,
-    EXPONENTIAL_MULTIPLIER,
-    EXPONENTIAL_RESET_THRESHOLD,
-    EXPONENTIAL_JITTER,
-    EXPONENTIAL_ATTEMPTS,
-    FAILURE_RATE_MAX,
-    FAILURE_RATE_INTERVAL,
-    FAILURE_RATE_DELAY,
-    STATE_BACKEND,
-    ROCKSDB_MEMORY,
-    ROCKSDB_DIRECTORY,
-    ROCKSDB_TIMERS,
-    MASTER,
-    DRIVER_MEMORY,
-    EPOCH_DURATION,
-    EPOCH_MIN_RECORDS,
-    EPOCH_MAX_RECORDS,
-    SLOT_HEALTH,
-    BAD_TIMESTAMPS_POLICY,
-    MAX_TIMESTAMP_AHEAD,
-    TYPE_CHECK,
-    STATE_DIRECTORY,
-    LOG_LEVEL,
-    PYTHON_FILES,
-    PYTHON_REQUIREMENTS,
-)
-"""All of them, in the order in which documentation shows them."""
+OPTIONS: tuple[ConfigOption[Any], ...] = tuple(each for each in globals().values() if isinstance(each, ConfigOption))
+"""All options above, in the order in which documentation shows them."""

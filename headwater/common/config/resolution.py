@@ -13,6 +13,7 @@ from headwater.common.config.job_options import (
     EPOCH_MIN_RECORDS,
     EXPONENTIAL_INITIAL_BACKOFF,
     EXPONENTIAL_MAX_BACKOFF,
+    GLOBAL_JOB_PARAMETERS,
     MAX_PARALLELISM,
     OPTIONS,
     PARALLELISM,
@@ -24,7 +25,7 @@ from headwater.common.errors import ConfigurationError
 SPARK_PREFIX = "spark."
 """Settings with this prefix are Spark's own; they are passed on as they are."""
 
-JOB_PARAMETER_PREFIX = "pipeline.global-job-parameters."
+JOB_PARAMETER_PREFIX = f"{GLOBAL_JOB_PARAMETERS.key}."
 """Settings with this prefix are the program's own; its functions read them."""
 
 _PASSED_ON = (SPARK_PREFIX, JOB_PARAMETER_PREFIX)
