@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import os
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from typing import Any, ClassVar, TypeVar
 
 from headwater.common.config.session_defaults import session_defaults
@@ -15,10 +14,10 @@ from headwater.common.config_options import (
     EPOCH_DURATION,
     MAX_PARALLELISM,
     OPERATOR_CHAINING,
-    OPTIONS,
     PARALLELISM,
     PIPELINE_NAME,
     RUNTIME_MODE,
+    SAVEPOINT_DIRECTORY,
     TYPE_CHECK,
     ConfigOption,
     resolve,
@@ -52,15 +51,12 @@ from headwater.datastream.operator_settings import positive
 from headwater.datastream.python_dependencies import PythonDependencies
 from headwater.datastream.timestamps import check_strategy, does_something, timestamps_node
 from headwater.graph.describe import to_json
-from headwater.graph.logical_graph import PlanSettings
 from headwater.graph.plan import JobPlan
 from headwater.graph.planner import plan
 from headwater.graph.transformation import OperatorTransformation, SourceTransformation
 from headwater.operators.functions.plain import SourceFunction
 
 T = TypeVar("T")
-
-DEFAULT_JOB_NAME = "Streaming Job"
 
 
 class StreamExecutionEnvironment(PythonDependencies, NotYet):
@@ -180,11 +176,11 @@ class StreamExecutionEnvironment(PythonDependencies, NotYet):
 
     def set_default_savepoint_directory(self, directory: str) -> StreamExecutionEnvironment:
         """Where savepoints go that are asked for without a directory."""
-        self._configuration.set_string("execution.checkpointing.savepoint-dir", directory)
+        self._configuration.set(SAVEPOINT_DIRECTORY, directory)
         return self
 
     def get_default_savepoint_directory(self) -> str | None:
-        return self._configuration.get_string("execution.checkpointing.savepoint-dir", "") or None
+        return self._configuration.get(SAVEPOINT_DIRECTORY) or None
 
     def register_slot_sharing_group(self, slot_sharing_group: Any) -> StreamExecutionEnvironment:
         """Accepted for PyFlink's sake; no effect."""
@@ -360,7 +356,7 @@ class StreamExecutionEnvironment(PythonDependencies, NotYet):
         self._operators.clear()
 
         def replan(parallelism: int) -> JobPlan:
-            return plan(operators, replace(self._plan_settings(configuration), parallelism=parallelism))
+            return plan(operators, Configuration(configuration).set(PARALLELISM, parallelism))
 
         return get_executor().launch(job, configuration, replan)
 
@@ -372,19 +368,7 @@ class StreamExecutionEnvironment(PythonDependencies, NotYet):
         configuration.set(EPOCH_DURATION, min(configuration.get(EPOCH_DURATION), interval_ms))
         if job_name is not None:
             configuration.set(PIPELINE_NAME, job_name)
-        return plan(self._operators, self._plan_settings(configuration)), configuration
-
-    def _plan_settings(self, configuration: Configuration) -> PlanSettings:
-        values = {option.key: configuration.get(option) for option in OPTIONS}
-        return PlanSettings(
-            job_name=configuration.get(PIPELINE_NAME, DEFAULT_JOB_NAME),
-            parallelism=configuration.get(PARALLELISM),
-            max_parallelism=configuration.get(MAX_PARALLELISM),
-            runtime_mode=configuration.get(RUNTIME_MODE),
-            chaining=configuration.get(OPERATOR_CHAINING),
-            type_check=configuration.get(TYPE_CHECK),
-            values={**values, "job_parameters": self._execution_config.get_global_job_parameters()},
-        )
+        return plan(self._operators, configuration), configuration
 
     def _value(self, option: ConfigOption[T]) -> T:
         """What holds for one option: set, from the environment variable, or the default."""

@@ -27,9 +27,9 @@ def timestamps_node(
         upstreams=(upstream,),
         factory=partial(TimestampsAndWatermarksOperator, strategy, source_name=source_name),
         configured={
-            "max_ahead_ms": MAX_TIMESTAMP_AHEAD.key,
-            "bad_timestamps": BAD_TIMESTAMPS_POLICY.key,
-            "watermark_interval_ms": AUTO_WATERMARK_INTERVAL.key,
+            "max_ahead_ms": MAX_TIMESTAMP_AHEAD,
+            "bad_timestamps": BAD_TIMESTAMPS_POLICY,
+            "watermark_interval_ms": AUTO_WATERMARK_INTERVAL,
         },
         function=strategy,
         output_type=upstream.output_type,

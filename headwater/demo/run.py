@@ -15,6 +15,7 @@ from rich.console import Console
 from rich.table import Table
 
 from headwater.common import Configuration, WatermarkStrategy
+from headwater.common.config_options import CHECKPOINT_DIRECTORY, PARALLELISM
 from headwater.common.errors import HeadwaterError
 from headwater.common.serialization import Encoder
 from headwater.common.watermark_strategy import TimestampAssigner
@@ -104,8 +105,8 @@ def run(settings: DemoSettings, console: Console) -> bool:
 
 def start(settings: DemoSettings, output: Path) -> WatchedJob:
     configuration = Configuration()
-    configuration.set_string("execution.checkpointing.dir", str(output / "checkpoints"))
-    configuration.set_string("parallelism.default", str(settings.parallelism))
+    configuration.set(CHECKPOINT_DIRECTORY, str(output / "checkpoints"))
+    configuration.set(PARALLELISM, settings.parallelism)
     env = StreamExecutionEnvironment.get_execution_environment(configuration)
 
     payments = env.from_source(

@@ -31,7 +31,6 @@ from headwater.common.config_options import (
     EPOCH_MIN_RECORDS,
     LOG_LEVEL,
     MASTER,
-    OPTIONS,
     PYTHON_FILES,
     PYTHON_REQUIREMENTS,
     SAVEPOINT_DIRECTORY,
@@ -247,7 +246,7 @@ class _Job:
             start.job_id,
             engine,
             start.store,
-            restart_policy({option.key: configuration.get(option) for option in OPTIONS}),
+            restart_policy(configuration),
             EpochSizer(
                 configuration.get(EPOCH_DURATION),
                 configuration.get(EPOCH_MIN_RECORDS),
