@@ -1,4 +1,4 @@
-"""pyflink.common.ExecutionConfig: a view of a Configuration. What speaks of a JVM is in `jvm_settings`."""
+"""pyflink.common.ExecutionConfig: a view of a Configuration. Settings of a JVM are in `jvm_settings`."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ class _FallbackRestart(RestartStrategyConfiguration):
         return "Cluster level default restart strategy"
 
     def apply(self, configuration: Configuration) -> None:
-        """The settings, or their defaults, decide."""
+        """Change nothing: the settings, or their defaults, decide."""
 
 
 class _FixedDelayRestart(RestartStrategyConfiguration):

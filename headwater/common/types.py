@@ -131,7 +131,7 @@ class Row:
         return len(self._values)
 
     def __eq__(self, other: object) -> bool:
-        """Equal kinds and values; with names, equal names to equal values in whatever order they stand."""
+        """Compare kinds and values; with names, {name: value} in any order."""
         if not isinstance(other, Row):
             return NotImplemented
         if self._row_kind is not other._row_kind:
@@ -144,7 +144,7 @@ class Row:
         return self.as_dict() == other.as_dict()
 
     def __hash__(self) -> int:
-        # Rows that are equal with their names in another order must hash alike: with names, order must not count.
+        # The order of names must not count: rows that differ only in it are equal.
         fields = self._fields
         if fields is None:
             return hash(tuple(self._values))

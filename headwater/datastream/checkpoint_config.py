@@ -1,4 +1,4 @@
-"""Settings of checkpoints. They are exactly once and cut at the end of an epoch: there is less to choose."""
+"""Settings of checkpoints. There is less to choose than in Flink: they are exactly once, at the end of an epoch."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ _MAX_INT = 2**31 - 1
 
 
 class CheckpointConfig:
-    """A view on the environment's configuration: what is set here is a setting there, and the other way round.
+    """A view of the environment's configuration: what is set here is set there, and vice versa.
 
-    Setters of things that headwater has no use for remember the value, and say once that it has no effect.
+    Setters without effect here remember the value, and warn once.
     """
 
     def __init__(self, configuration: Configuration) -> None:
@@ -43,7 +43,7 @@ class CheckpointConfig:
         return CheckpointingMode[self._configuration.get(CHECKPOINTING_MODE)]
 
     def set_checkpointing_mode(self, checkpointing_mode: CheckpointingMode) -> CheckpointConfig:
-        """EXACTLY_ONCE is what you get; AT_LEAST_ONCE is kept by it too."""
+        """Checkpoints are EXACTLY_ONCE, whichever mode is set."""
         if not isinstance(checkpointing_mode, CheckpointingMode):
             raise TypeMismatchError(
                 f"set_checkpointing_mode() expects a CheckpointingMode, found {short_repr(checkpointing_mode)}"
@@ -54,7 +54,7 @@ class CheckpointConfig:
         return self
 
     def get_checkpoint_interval(self) -> int:
-        """Milliseconds: the interval asked for, or the epoch duration: there is a checkpoint at least that often."""
+        """Return the interval in milliseconds; the epoch duration if none is set."""
         return self._configuration.get(CHECKPOINTING_INTERVAL, self._configuration.get(EPOCH_DURATION))
 
     def set_checkpoint_interval(self, checkpoint_interval: DurationLike) -> CheckpointConfig:
@@ -73,7 +73,7 @@ class CheckpointConfig:
     def set_externalized_checkpoint_retention(
         self, retention_mode: ExternalizedCheckpointRetention
     ) -> CheckpointConfig:
-        """What happens to the checkpoint when the job is cancelled; by default it is kept."""
+        """Set what happens to the checkpoint when the job is cancelled. By default it is kept."""
         if not isinstance(retention_mode, ExternalizedCheckpointRetention):
             raise TypeMismatchError(
                 f"set_externalized_checkpoint_retention() expects an ExternalizedCheckpointRetention, "
@@ -109,7 +109,7 @@ class CheckpointConfig:
         return self._configuration.get(TOLERABLE_FAILED_CHECKPOINTS)
 
     def set_tolerable_checkpoint_failure_number(self, tolerable_checkpoint_failure_number: int) -> CheckpointConfig:
-        """So many checkpoints in a row may fail; the next one that succeeds contains what they would have."""
+        """Let this many checkpoints in a row fail. The next one that succeeds contains what they would have."""
         if not isinstance(tolerable_checkpoint_failure_number, int) or tolerable_checkpoint_failure_number < 0:
             raise ConfigurationError(
                 f"set_tolerable_checkpoint_failure_number() expects a number from 0, "
@@ -167,7 +167,7 @@ class CheckpointConfig:
         return cast(T, self._without_effect.get(name, default))
 
     def _remember(self, name: str, value: Any, reason: str, harmless: Any = None) -> CheckpointConfig:
-        """Keep `value` for the getter; say that it has no effect, unless it asks for what is given anyway."""
+        """Keep `value` for the getter. Warn that it has no effect, unless it is what holds anyway."""
         self._without_effect[name] = value
         if value != harmless:
             warn_no_effect(name, reason)

@@ -66,7 +66,7 @@ class _TwoStreams:
             kind=f"{label} input",
             upstreams=(stream._transformation,),
             factory=partial(MapOperator, Tag(side)),
-            parallelism_of_input=True,  # so it is chained: tagging records needs no shuffle
+            parallelism_of_input=True,  # so that it is chained: tagging needs no shuffle
         )
         return stream._add_node(node)
 
@@ -173,7 +173,7 @@ class _WithWindow(ABC):
         return self
 
     def allowed_lateness(self, time_ms: DurationLike) -> Self:
-        """Keep windows for so long after their end: records that come until then make them fire again."""
+        """Keep windows this long after their end: a record that comes until then makes them fire again."""
         self._windowed.allowed_lateness(time_ms)
         return self
 

@@ -175,7 +175,7 @@ class StreamExecutionEnvironment(PythonDependencies, NotYet):
         return True
 
     def set_default_savepoint_directory(self, directory: str) -> StreamExecutionEnvironment:
-        """Where savepoints go that are asked for without a directory."""
+        """Set where savepoints go that name no directory."""
         self._configuration.set(SAVEPOINT_DIRECTORY, directory)
         return self
 
@@ -188,11 +188,11 @@ class StreamExecutionEnvironment(PythonDependencies, NotYet):
         return self
 
     def get_default_local_parallelism(self) -> int:
-        """What the parallelism is if nobody sets it: the number of cores."""
+        """Return the default parallelism: the number of cores."""
         return PARALLELISM.default_value() or 1
 
     def set_default_local_parallelism(self, parallelism: int) -> None:
-        """The parallelism, unless it is set otherwise."""
+        """Set the parallelism, unless it is set already."""
         positive("set_default_local_parallelism", parallelism)
         if not self._configuration.contains_key(PARALLELISM.key):
             self._configuration.set(PARALLELISM, parallelism)
@@ -361,9 +361,9 @@ class StreamExecutionEnvironment(PythonDependencies, NotYet):
         return get_executor().launch(job, configuration, replan)
 
     def _plan(self, job_name: str | None) -> tuple[JobPlan, Configuration]:
-        """The plan of what was built, and the configuration it holds for, with nothing left unset."""
+        """Return the plan of what was built, and its configuration, resolved."""
         configuration = resolve(self._configuration)
-        # A checkpoint comes at the end of an epoch: to have one in time, epochs must be as short as the interval.
+        # A checkpoint comes at the end of an epoch, so epochs must not be longer than the interval.
         interval_ms = configuration.get(CHECKPOINTING_INTERVAL, configuration.get(EPOCH_DURATION))
         configuration.set(EPOCH_DURATION, min(configuration.get(EPOCH_DURATION), interval_ms))
         if job_name is not None:
@@ -371,7 +371,7 @@ class StreamExecutionEnvironment(PythonDependencies, NotYet):
         return plan(self._operators, configuration), configuration
 
     def _value(self, option: ConfigOption[T]) -> T:
-        """What holds for one option: set, from the environment variable, or the default."""
+        """Return the value of one option: what was set, else the environment variable, else the default."""
         keys = (option.key, *option.former_keys)
         given = {key: value for key, value in self._configuration.raw_items() if key in keys}
         return resolve(Configuration.from_dict(given)).get(option)
@@ -385,7 +385,7 @@ def _configuration(method: str, configuration: Any) -> Configuration:
 
 
 def _checked(items: list[Any], type_info: TypeInformation) -> list[Any]:
-    """`items`, brought to their declared type; an error names the item."""
+    """Return `items`, converted to their declared type. An error names the item."""
     try:
         return compile_batch_checker(type_info)(list(items))
     except TypeMismatchError:

@@ -1,4 +1,4 @@
-"""The node that gives records timestamps and makes watermarks: behind a source, or where the user asks for it."""
+"""The operator that assigns timestamps and emits watermarks: behind a source, or where the user asks for it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def does_something(strategy: WatermarkStrategy) -> bool:
 def timestamps_node(
     upstream: Transformation, strategy: WatermarkStrategy, source_name: str | None = None
 ) -> OperatorTransformation:
-    """The operator for `strategy`. It runs at the parallelism of what it reads, so that it does not mix splits up."""
+    """Return the operator for `strategy`. It has the parallelism of its input, so that it does not mix splits."""
     check_strategy("assign_timestamps_and_watermarks", strategy)
     return OperatorTransformation(
         name="Timestamps/Watermarks",

@@ -1,6 +1,6 @@
 """Streams cut into windows: what happens in them. Names and signatures as in `pyflink.datastream.data_stream`.
 
-Beyond PyFlink there are evictors, and plain functions do where a window function is expected.
+Beyond PyFlink there are evictors, and a plain function may stand for a window function.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class _WindowedBase(ABC):
         return self
 
     def allowed_lateness(self, time_ms: DurationLike) -> Self:
-        """Keep event-time windows for so long after their end: records that come until then make them fire again."""
+        """Keep event-time windows this long after their end: a record that comes until then makes them fire again."""
         self._allowed_lateness = to_millis(time_ms, "allowed_lateness()", minimum=0)
         if self._allowed_lateness and not self._window_assigner.is_event_time():
             warn_no_effect("allowed_lateness", f"{self._window_assigner!r} is not by event time, so nothing is late")
@@ -120,7 +120,7 @@ class _WindowedBase(ABC):
                 f"aggregate() expects an AggregateFunction, found {short_repr(aggregate_function)}"
                 f"{lacks}{_forgotten_call(aggregate_function)}"
             )
-        # Accumulators are pickled as they are: the type is only looked at, so that a wrong call is noticed.
+        # Accumulators are pickled as they are: the type is checked only to find wrong calls.
         accumulator = Types.ROW(accumulator_type) if isinstance(accumulator_type, list) else accumulator_type
         if accumulator is not None and not isinstance(accumulator, TypeInformation):
             raise TypeMismatchError(

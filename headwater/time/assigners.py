@@ -42,7 +42,7 @@ class WindowAssigner(ABC, Generic[T, W]):
         """The trigger of windows for which none was chosen."""
 
     def get_window_serializer(self) -> TypeSerializer[Any] | None:
-        """As in PyFlink; windows are pickled here, so one's own assigner need not have it."""
+        """As in PyFlink. Windows are pickled here, so an assigner need not implement it."""
         return None
 
     @abstractmethod
@@ -54,11 +54,11 @@ class MergingWindowAssigner(WindowAssigner[T, W]):
     """An assigner whose windows are merged as elements come: sessions."""
 
     class MergeCallback(ABC):
-        """What `merge_windows` tells its findings to."""
+        """Receives the merges that `merge_windows` finds."""
 
         @abstractmethod
         def merge(self, to_be_merged: Iterable[Any], merge_result: Any) -> None:
-            """`to_be_merged`, of those that were given, are to become `merge_result`."""
+            """Replace the windows `to_be_merged` by `merge_result`."""
 
     @abstractmethod
     def merge_windows(self, windows: Iterable[W], callback: MergingWindowAssigner.MergeCallback) -> None:

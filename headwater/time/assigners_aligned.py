@@ -1,4 +1,4 @@
-"""Tumbling and sliding time windows: the same for all keys, so that where they begin is arithmetic."""
+"""Tumbling and sliding time windows. They are the same for all keys: arithmetic tells where one begins."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From what somebody set to what holds: checks, environment variables and defaults."""
+"""Turns what was set into the values in force: checks, environment variables and defaults."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _SPARK_TWINS = {
 }
 """Settings of Flink that are one of Spark's under another name."""
 
-_warned: set[str] = set()  # keys that were spoken of: once per process is enough
+_warned: set[str] = set()  # warn about each key once per process
 _BY_KEY: dict[str, ConfigOption[object]] = {
     key: option for option in OPTIONS for key in (option.key, *option.former_keys)
 }
@@ -67,11 +67,10 @@ def validate(configuration: Configuration) -> None:
 
 
 def resolve(configuration: Configuration, environ: Mapping[str, str] | None = None) -> Configuration:
-    """Everything that holds, as a new configuration: what was set wins over the environment, that over the defaults.
+    """Return the values in force, valid: what was set, else the environment variable, else the default.
 
-    The environment variable of an option is `option.environment_variable`; an empty one counts as not set. Keys of
-    older Flink versions are replaced by today's, unless that is set too. Options without a default stay unset. The
-    result is valid.
+    An empty environment variable counts as unset. A key of an older Flink version is replaced by today's, unless that
+    is set too. Options without a default stay unset.
     """
     environment = os.environ if environ is None else environ
     resolved = Configuration(configuration)
@@ -110,7 +109,7 @@ def spark_settings(configuration: Configuration) -> dict[str, str]:
 
 
 def _check_together(configuration: Configuration) -> None:
-    """What single values cannot tell: pairs that contradict each other, if both were set."""
+    """Raise if two values contradict each other."""
     ordered = (
         (PARALLELISM, MAX_PARALLELISM),
         (EPOCH_MIN_RECORDS, EPOCH_MAX_RECORDS),
@@ -126,12 +125,12 @@ def _check_together(configuration: Configuration) -> None:
 
 
 def forget_warnings() -> None:
-    """Say everything again. For tests."""
+    """Warn about every key again. For tests."""
     _warned.clear()
 
 
 def _warn_misspelt(variable: str) -> None:
-    """Of an environment variable that looks like one of ours; others of this prefix may be anybody's."""
+    """Warn if an unknown variable is nearly one of ours. Other programs may use the prefix, too."""
     nearest = difflib.get_close_matches(variable, _BY_VARIABLE, n=1, cutoff=0.85)
     if nearest and variable not in _warned:
         _warned.add(variable)

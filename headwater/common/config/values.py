@@ -1,6 +1,6 @@
 """Reads the values of settings from text and from Python objects. Each reader raises ValueError saying what it expects.
 
-The readers are what options are typed by (`config_option.py`), which add the key to the message.
+An option's type is its reader; the option (`option.py`) adds the key to the message.
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ def read_map(raw: Any) -> dict[str, str]:
 
 
 def read_master(raw: Any) -> str:
-    """The address of a Spark; whether somebody answers there is another question."""
+    """Read the address of a Spark. Does not check that one answers."""
     if isinstance(raw, str) and _MASTER.fullmatch(raw.strip()):
         return raw.strip()
     raise ValueError(

@@ -1,6 +1,6 @@
 """The classes of type information, as in pyflink.common.typeinfo, without a JVM behind them.
 
-They only describe. Programs get them from `typeinfo.Types`; `type_checker.py` checks values against them.
+They only describe. Programs get them from `typeinfo.Types`; `checker.py` checks values against them.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ class TypeInformation:
     """Base of all types. Instances are immutable, comparable, hashable and picklable."""
 
     def need_conversion(self) -> bool:
-        """Kept for PyFlink programs that ask; there is no JVM to convert for."""
+        """For PyFlink programs that ask: there is no JVM to convert for."""
         return False
 
 

@@ -55,7 +55,7 @@ class BulkWriters:
     def parquet(schema: Any = None, compression: str = "zstd") -> BulkWriterFactory:
         """Parquet from dicts or named Rows (tuples with a `schema`, a pyarrow.Schema). Without one the first records of
         each file tell the types, so files may differ: give one where readers need it."""
-        pyarrow = sys.modules.get("pyarrow")  # whoever has a schema has loaded it
+        pyarrow = sys.modules.get("pyarrow")  # who has a schema has loaded pyarrow
         if schema is not None and not isinstance(schema, getattr(pyarrow, "Schema", ())):
             raise TypeMismatchError(
                 f"BulkWriters.parquet() expects a pyarrow.Schema or nothing, found {short_repr(schema)}; "

@@ -42,7 +42,7 @@ class RowFromFields:
             return self._converters[index](text)
         except ValueError as error:
             if not text and self._null is None:
-                return None  # nothing is no number, and there is no other word for None
+                return None  # an empty number is None, if nothing else stands for None
             raise ValueError(f"column {self.names[index]!r}: {error}") from None
 
 

@@ -18,7 +18,7 @@ from headwater.datastream.formats.text_fields import ARRAYS, from_text, is_text_
 __all__ = ["JsonRowDeserializationSchema", "JsonRowSerializationSchema"]
 
 FromJson = Callable[[Any], Any]
-"""Raises ValueError for a value that is not of the type. None never comes here."""
+"""Raises ValueError for a value that is not of the type. Never gets None."""
 
 
 class JsonRowDeserializationSchema(DeserializationSchema):
