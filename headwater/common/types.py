@@ -88,12 +88,6 @@ class Row:
             raise KeyError(f"fields {missing} are not among {fields}")
         return [self._values[fields.index(name)] for name in names]
 
-    def _is_retract_msg(self) -> bool:
-        return self._row_kind in (RowKind.UPDATE_BEFORE, RowKind.DELETE)
-
-    def _is_accumulate_msg(self) -> bool:
-        return not self._is_retract_msg()
-
     def _position(self, name: Any) -> int:
         fields = self._fields
         if fields is not None and name in fields:

@@ -121,9 +121,3 @@ class JobPlan:
                 if operator.name != operator.uid:
                     text = text.replace(f"operator '{operator.uid}'", f"operator '{operator.name}' ({operator.uid})")
         return text
-
-    def stage_of(self, node_id: int) -> int:
-        """The stage of an operator or source."""
-        if any(source.id == node_id for source in self.sources):
-            return 0
-        return self.operator(node_id).stage

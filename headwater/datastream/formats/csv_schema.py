@@ -78,9 +78,6 @@ class CsvSchema:
     def names(self) -> tuple[str, ...]:
         return tuple(column.name for column in self.columns)
 
-    def separator_of(self, column: CsvColumn) -> str:
-        return self.dialect.array_separator if column.separator is None else column.separator
-
 
 class CsvSchemaBuilder:
     """Collects columns and settings. Types are those of `Types`; a number without one is a `Types.LONG()`."""
