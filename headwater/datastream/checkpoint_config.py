@@ -4,16 +4,7 @@ from __future__ import annotations
 
 from typing import Any, TypeVar, cast
 
-from headwater.common.config_options import (
-    CHECKPOINT_RETENTION,
-    CHECKPOINTING_ENABLED,
-    CHECKPOINTING_INTERVAL,
-    CHECKPOINTING_MIN_PAUSE,
-    CHECKPOINTING_MODE,
-    CHECKPOINTING_TIMEOUT,
-    EPOCH_DURATION,
-    TOLERABLE_FAILED_CHECKPOINTS,
-)
+from headwater.common import config_options as options
 from headwater.common.configuration import Configuration
 from headwater.common.errors import ConfigurationError, TypeMismatchError, short_repr
 from headwater.common.time import Duration, DurationLike, to_millis
@@ -37,10 +28,10 @@ class CheckpointConfig:
         self._without_effect: dict[str, Any] = {}
 
     def is_checkpointing_enabled(self) -> bool:
-        return self._configuration.get(CHECKPOINTING_ENABLED)
+        return self._configuration.get(options.CHECKPOINTING_ENABLED)
 
     def get_checkpointing_mode(self) -> CheckpointingMode:
-        return CheckpointingMode[self._configuration.get(CHECKPOINTING_MODE)]
+        return CheckpointingMode[self._configuration.get(options.CHECKPOINTING_MODE)]
 
     def set_checkpointing_mode(self, checkpointing_mode: CheckpointingMode) -> CheckpointConfig:
         """Checkpoints are EXACTLY_ONCE, whichever mode is set."""
@@ -50,12 +41,12 @@ class CheckpointConfig:
             )
         if checkpointing_mode is CheckpointingMode.AT_LEAST_ONCE:
             warn_no_effect("CheckpointingMode.AT_LEAST_ONCE", "checkpoints are exactly once, which costs no more here")
-        self._configuration.set(CHECKPOINTING_MODE, checkpointing_mode.name)
+        self._configuration.set(options.CHECKPOINTING_MODE, checkpointing_mode.name)
         return self
 
     def get_checkpoint_interval(self) -> int:
         """Return the interval in milliseconds; the epoch duration if none is set."""
-        return self._configuration.get(CHECKPOINTING_INTERVAL, self._configuration.get(EPOCH_DURATION))
+        return self._configuration.get(options.CHECKPOINTING_INTERVAL, self._configuration.get(options.EPOCH_DURATION))
 
     def set_checkpoint_interval(self, checkpoint_interval: DurationLike) -> CheckpointConfig:
         """Time from one checkpoint to the next (milliseconds, or a duration); without, every epoch ends with one.
@@ -64,11 +55,11 @@ class CheckpointConfig:
         epochs. Transactional sinks show their output at checkpoints.
         """
         interval_ms = to_millis(checkpoint_interval, "checkpoint interval", minimum=1)
-        self._configuration.set(CHECKPOINTING_INTERVAL, interval_ms)
+        self._configuration.set(options.CHECKPOINTING_INTERVAL, interval_ms)
         return self
 
     def get_externalized_checkpoint_retention(self) -> ExternalizedCheckpointRetention:
-        return ExternalizedCheckpointRetention[self._configuration.get(CHECKPOINT_RETENTION)]
+        return ExternalizedCheckpointRetention[self._configuration.get(options.CHECKPOINT_RETENTION)]
 
     def set_externalized_checkpoint_retention(
         self, retention_mode: ExternalizedCheckpointRetention
@@ -79,7 +70,7 @@ class CheckpointConfig:
                 f"set_externalized_checkpoint_retention() expects an ExternalizedCheckpointRetention, "
                 f"found {short_repr(retention_mode)}"
             )
-        self._configuration.set(CHECKPOINT_RETENTION, retention_mode.name)
+        self._configuration.set(options.CHECKPOINT_RETENTION, retention_mode.name)
         return self
 
     def is_externalized_checkpoints_enabled(self) -> bool:
@@ -88,25 +79,25 @@ class CheckpointConfig:
         )
 
     def get_checkpoint_timeout(self) -> int:
-        return self._configuration.get(CHECKPOINTING_TIMEOUT)
+        return self._configuration.get(options.CHECKPOINTING_TIMEOUT)
 
     def set_checkpoint_timeout(self, checkpoint_timeout: DurationLike) -> CheckpointConfig:
         """A checkpoint that is not complete after this time (milliseconds, or a duration) has failed."""
         timeout_ms = to_millis(checkpoint_timeout, "checkpoint timeout", minimum=10)
-        self._configuration.set(CHECKPOINTING_TIMEOUT, timeout_ms)
+        self._configuration.set(options.CHECKPOINTING_TIMEOUT, timeout_ms)
         return self
 
     def get_min_pause_between_checkpoints(self) -> int:
-        return self._configuration.get(CHECKPOINTING_MIN_PAUSE)
+        return self._configuration.get(options.CHECKPOINTING_MIN_PAUSE)
 
     def set_min_pause_between_checkpoints(self, min_pause_between_checkpoints: DurationLike) -> CheckpointConfig:
         """Least time between the end of one checkpoint and the beginning of the next."""
         pause_ms = to_millis(min_pause_between_checkpoints, "pause between checkpoints", minimum=0)
-        self._configuration.set(CHECKPOINTING_MIN_PAUSE, pause_ms)
+        self._configuration.set(options.CHECKPOINTING_MIN_PAUSE, pause_ms)
         return self
 
     def get_tolerable_checkpoint_failure_number(self) -> int:
-        return self._configuration.get(TOLERABLE_FAILED_CHECKPOINTS)
+        return self._configuration.get(options.TOLERABLE_FAILED_CHECKPOINTS)
 
     def set_tolerable_checkpoint_failure_number(self, tolerable_checkpoint_failure_number: int) -> CheckpointConfig:
         """Let this many checkpoints in a row fail. The next one that succeeds contains what they would have."""
@@ -115,7 +106,7 @@ class CheckpointConfig:
                 f"set_tolerable_checkpoint_failure_number() expects a number from 0, "
                 f"found {short_repr(tolerable_checkpoint_failure_number)}"
             )
-        self._configuration.set(TOLERABLE_FAILED_CHECKPOINTS, tolerable_checkpoint_failure_number)
+        self._configuration.set(options.TOLERABLE_FAILED_CHECKPOINTS, tolerable_checkpoint_failure_number)
         return self
 
     def is_fail_on_checkpointing_errors(self) -> bool:

@@ -7,21 +7,9 @@ import os
 from collections.abc import Callable, Iterable
 from typing import Any, ClassVar, TypeVar
 
+from headwater.common import config_options as options
 from headwater.common.config.session_defaults import session_defaults
-from headwater.common.config_options import (
-    CHECKPOINTING_ENABLED,
-    CHECKPOINTING_INTERVAL,
-    EPOCH_DURATION,
-    MAX_PARALLELISM,
-    OPERATOR_CHAINING,
-    PARALLELISM,
-    PIPELINE_NAME,
-    RUNTIME_MODE,
-    SAVEPOINT_DIRECTORY,
-    TYPE_CHECK,
-    ConfigOption,
-    resolve,
-)
+from headwater.common.config_options import ConfigOption, resolve
 from headwater.common.configuration import Configuration
 from headwater.common.connector import Source
 from headwater.common.errors import TypeMismatchError, short_repr
@@ -94,34 +82,34 @@ class StreamExecutionEnvironment(PythonDependencies, NotYet):
 
     def set_parallelism(self, parallelism: int) -> StreamExecutionEnvironment:
         """The parallelism of every operator that does not set its own."""
-        self._configuration.set(PARALLELISM, positive("set_parallelism", parallelism))
+        self._configuration.set(options.PARALLELISM, positive("set_parallelism", parallelism))
         return self
 
     def get_parallelism(self) -> int:
-        return self._value(PARALLELISM)
+        return self._value(options.PARALLELISM)
 
     def set_max_parallelism(self, max_parallelism: int) -> StreamExecutionEnvironment:
         """The number of key groups: fixed once the job has a checkpoint."""
-        self._configuration.set(MAX_PARALLELISM, positive("set_max_parallelism", max_parallelism))
+        self._configuration.set(options.MAX_PARALLELISM, positive("set_max_parallelism", max_parallelism))
         return self
 
     def get_max_parallelism(self) -> int:
-        return self._value(MAX_PARALLELISM)
+        return self._value(options.MAX_PARALLELISM)
 
     def set_runtime_mode(self, execution_mode: RuntimeExecutionMode) -> StreamExecutionEnvironment:
         """STREAMING (the default), BATCH, or AUTOMATIC: BATCH if all sources are bounded."""
         if not isinstance(execution_mode, RuntimeExecutionMode):
             raise TypeMismatchError(f"set_runtime_mode() expects a RuntimeExecutionMode, found {execution_mode!r}")
-        self._configuration.set(RUNTIME_MODE, execution_mode.name)
+        self._configuration.set(options.RUNTIME_MODE, execution_mode.name)
         return self
 
     def disable_operator_chaining(self) -> StreamExecutionEnvironment:
         """Give every operator a stage of its own. Slow: each step is a shuffle. Helps to find a slow operator."""
-        self._configuration.set(OPERATOR_CHAINING, False)
+        self._configuration.set(options.OPERATOR_CHAINING, False)
         return self
 
     def is_chaining_enabled(self) -> bool:
-        return self._value(OPERATOR_CHAINING)
+        return self._value(options.OPERATOR_CHAINING)
 
     def get_checkpoint_config(self) -> CheckpointConfig:
         return self._checkpoint_config
@@ -130,7 +118,7 @@ class StreamExecutionEnvironment(PythonDependencies, NotYet):
         self, interval: DurationLike, mode: CheckpointingMode | None = None
     ) -> StreamExecutionEnvironment:
         """Checkpoint at least every `interval` (milliseconds, or a duration). On by default, with every epoch."""
-        self._configuration.set(CHECKPOINTING_ENABLED, True)
+        self._configuration.set(options.CHECKPOINTING_ENABLED, True)
         self._checkpoint_config.set_checkpoint_interval(interval)
         if mode is not None:
             self._checkpoint_config.set_checkpointing_mode(mode)
@@ -168,7 +156,7 @@ class StreamExecutionEnvironment(PythonDependencies, NotYet):
 
     def get_buffer_timeout(self) -> int:
         """Milliseconds that a record may wait for others: the epoch duration."""
-        return self._value(EPOCH_DURATION)
+        return self._value(options.EPOCH_DURATION)
 
     def is_chaining_of_operators_with_different_max_parallelism_enabled(self) -> bool:
         """Always: a job has one max parallelism."""
@@ -176,11 +164,11 @@ class StreamExecutionEnvironment(PythonDependencies, NotYet):
 
     def set_default_savepoint_directory(self, directory: str) -> StreamExecutionEnvironment:
         """Set where savepoints go that name no directory."""
-        self._configuration.set(SAVEPOINT_DIRECTORY, directory)
+        self._configuration.set(options.SAVEPOINT_DIRECTORY, directory)
         return self
 
     def get_default_savepoint_directory(self) -> str | None:
-        return self._configuration.get(SAVEPOINT_DIRECTORY) or None
+        return self._configuration.get(options.SAVEPOINT_DIRECTORY) or None
 
     def register_slot_sharing_group(self, slot_sharing_group: Any) -> StreamExecutionEnvironment:
         """Accepted for PyFlink's sake; no effect."""
@@ -189,13 +177,13 @@ class StreamExecutionEnvironment(PythonDependencies, NotYet):
 
     def get_default_local_parallelism(self) -> int:
         """Return the default parallelism: the number of cores."""
-        return PARALLELISM.default_value() or 1
+        return options.PARALLELISM.default_value() or 1
 
     def set_default_local_parallelism(self, parallelism: int) -> None:
         """Set the parallelism, unless it is set already."""
         positive("set_default_local_parallelism", parallelism)
-        if not self._configuration.contains_key(PARALLELISM.key):
-            self._configuration.set(PARALLELISM, parallelism)
+        if not self._configuration.contains_key(options.PARALLELISM.key):
+            self._configuration.set(options.PARALLELISM, parallelism)
 
     # --- sources ------------------------------------------------------------------------------------------------
 
@@ -205,7 +193,7 @@ class StreamExecutionEnvironment(PythonDependencies, NotYet):
             items = list(collection)
         except TypeError:
             raise TypeMismatchError(f"from_collection() expects a collection, found {short_repr(collection)}") from None
-        if declared("from_collection", type_info) is not None and self._value(TYPE_CHECK):
+        if declared("from_collection", type_info) is not None and self._value(options.TYPE_CHECK):
             items = _checked(items, type_info)  # type: ignore[arg-type]
         source = CollectionSource(items, type_info)
         return self._add_source(source, "Collection Source", type_info, parallelism=1, checked=True)
@@ -356,7 +344,7 @@ class StreamExecutionEnvironment(PythonDependencies, NotYet):
         self._operators.clear()
 
         def replan(parallelism: int) -> JobPlan:
-            return plan(operators, Configuration(configuration).set(PARALLELISM, parallelism))
+            return plan(operators, Configuration(configuration).set(options.PARALLELISM, parallelism))
 
         return get_executor().launch(job, configuration, replan)
 
@@ -364,10 +352,10 @@ class StreamExecutionEnvironment(PythonDependencies, NotYet):
         """Return the plan of what was built, and its configuration, resolved."""
         configuration = resolve(self._configuration)
         # A checkpoint comes at the end of an epoch, so epochs must not be longer than the interval.
-        interval_ms = configuration.get(CHECKPOINTING_INTERVAL, configuration.get(EPOCH_DURATION))
-        configuration.set(EPOCH_DURATION, min(configuration.get(EPOCH_DURATION), interval_ms))
+        interval_ms = configuration.get(options.CHECKPOINTING_INTERVAL, configuration.get(options.EPOCH_DURATION))
+        configuration.set(options.EPOCH_DURATION, min(configuration.get(options.EPOCH_DURATION), interval_ms))
         if job_name is not None:
-            configuration.set(PIPELINE_NAME, job_name)
+            configuration.set(options.PIPELINE_NAME, job_name)
         return plan(self._operators, configuration), configuration
 
     def _value(self, option: ConfigOption[T]) -> T:

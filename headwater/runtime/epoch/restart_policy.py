@@ -8,20 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from headwater.common.config_options import (
-    EXPONENTIAL_ATTEMPTS,
-    EXPONENTIAL_INITIAL_BACKOFF,
-    EXPONENTIAL_JITTER,
-    EXPONENTIAL_MAX_BACKOFF,
-    EXPONENTIAL_MULTIPLIER,
-    EXPONENTIAL_RESET_THRESHOLD,
-    FAILURE_RATE_DELAY,
-    FAILURE_RATE_INTERVAL,
-    FAILURE_RATE_MAX,
-    FIXED_DELAY,
-    FIXED_DELAY_ATTEMPTS,
-    RESTART_STRATEGY,
-)
+from headwater.common import config_options as options
 from headwater.common.configuration import Configuration
 
 
@@ -112,19 +99,21 @@ class FailureRate(RestartPolicy):
 def restart_policy(configuration: Configuration) -> RestartPolicy:
     """Return the policy that `configuration` asks for."""
     value = configuration.get
-    match value(RESTART_STRATEGY):
+    match value(options.RESTART_STRATEGY):
         case "fixed-delay":
-            return FixedDelay(value(FIXED_DELAY_ATTEMPTS), value(FIXED_DELAY))
+            return FixedDelay(value(options.FIXED_DELAY_ATTEMPTS), value(options.FIXED_DELAY))
         case "exponential-delay":
             return ExponentialDelay(
-                initial_ms=value(EXPONENTIAL_INITIAL_BACKOFF),
-                max_ms=value(EXPONENTIAL_MAX_BACKOFF),
-                multiplier=value(EXPONENTIAL_MULTIPLIER),
-                reset_threshold_ms=value(EXPONENTIAL_RESET_THRESHOLD),
-                jitter=value(EXPONENTIAL_JITTER),
-                attempts=value(EXPONENTIAL_ATTEMPTS),
+                initial_ms=value(options.EXPONENTIAL_INITIAL_BACKOFF),
+                max_ms=value(options.EXPONENTIAL_MAX_BACKOFF),
+                multiplier=value(options.EXPONENTIAL_MULTIPLIER),
+                reset_threshold_ms=value(options.EXPONENTIAL_RESET_THRESHOLD),
+                jitter=value(options.EXPONENTIAL_JITTER),
+                attempts=value(options.EXPONENTIAL_ATTEMPTS),
             )
         case "failure-rate":
-            return FailureRate(value(FAILURE_RATE_MAX), value(FAILURE_RATE_INTERVAL), value(FAILURE_RATE_DELAY))
+            return FailureRate(
+                value(options.FAILURE_RATE_MAX), value(options.FAILURE_RATE_INTERVAL), value(options.FAILURE_RATE_DELAY)
+            )
         case _:
             return NoRestart()

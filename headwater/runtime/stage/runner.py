@@ -13,13 +13,7 @@ from typing import Any
 
 import cloudpickle
 
-from headwater.common.config_options import (
-    ROCKSDB_DIRECTORY,
-    ROCKSDB_MEMORY,
-    ROCKSDB_TIMERS,
-    STATE_BACKEND,
-    TYPE_CHECK,
-)
+from headwater.common import config_options as options
 from headwater.common.errors import UserCodeError, short_repr, user_traceback
 from headwater.common.ids import MAX_WATERMARK, MIN_WATERMARK
 from headwater.graph.plan import InputSpec, JobPlan, OperatorSpec
@@ -254,7 +248,7 @@ class StageRunner:
         if spec.keyed:
             groups = key_group_range(identity.partition, self._plan.max_parallelism, spec.parallelism)
             keyed = make_keyed_backend(
-                self._plan.settings.get(STATE_BACKEND),
+                self._plan.settings.get(options.STATE_BACKEND),
                 spec.uid,
                 self._plan.max_parallelism,
                 groups,
@@ -278,16 +272,16 @@ class StageRunner:
     def _backend_options(self) -> Any:
         """Return the options that all keyed backends of this runner share; None for heap backends."""
         settings = self._plan.settings
-        if backend_kind(settings.get(STATE_BACKEND)) == HEAP:
+        if backend_kind(settings.get(options.STATE_BACKEND)) == HEAP:
             return None
         if self._rocksdb is None:
             from headwater.state.rocksdb.options import DEFAULT_TIMERS_IN_MEMORY, RocksDBOptions
 
-            directory = settings.get(ROCKSDB_DIRECTORY)
+            directory = settings.get(options.ROCKSDB_DIRECTORY)
             self._rocksdb = RocksDBOptions(
-                settings.get(ROCKSDB_MEMORY),
+                settings.get(options.ROCKSDB_MEMORY),
                 Path(directory).expanduser() if directory else None,
-                timers_in_memory=None if settings.get(ROCKSDB_TIMERS) == "heap" else DEFAULT_TIMERS_IN_MEMORY,
+                timers_in_memory=None if settings.get(options.ROCKSDB_TIMERS) == "heap" else DEFAULT_TIMERS_IN_MEMORY,
             )
         return self._rocksdb
 
@@ -470,7 +464,7 @@ class StageRunner:
             context = gate.operator.context
             if context.metrics is not None:
                 outcome.metrics[gate.spec.uid] = {context.partition: context.metrics.take_delta()}
-        if self._plan.settings.get(TYPE_CHECK):
+        if self._plan.settings.get(options.TYPE_CHECK):
             for gate in self._gates.values():  # after snapshot_state(), which is part of prepare_commit()
                 check_state_types(gate.operator.context)
         for producer, writer in self._edges:
