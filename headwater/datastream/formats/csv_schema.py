@@ -23,6 +23,9 @@ class CsvColumn:
     separator: str | None = None
     """Between the elements of an array; None: that of the schema."""
 
+    def separator_in(self, dialect: CsvDialect) -> str:
+        return dialect.array_separator if self.separator is None else self.separator
+
 
 @dataclass(frozen=True)
 class CsvDialect:
