@@ -124,8 +124,8 @@ CHECKPOINT_DIRECTORY = _text(
 CHECKPOINTING_INTERVAL = _duration(
     "execution.checkpointing.interval",
     None,
-    "Time between two checkpoints. Output is visible, and a restart begins, at a checkpoint. One that is shorter than "
-    "headwater.epoch.duration shortens the epochs.",
+    "Time between two checkpoints. Output becomes visible at a checkpoint, and a restart begins at one. An interval "
+    "shorter than headwater.epoch.duration shortens the epochs.",
     default_text="every epoch",
 )
 CHECKPOINTING_MIN_PAUSE = _duration(
@@ -140,7 +140,7 @@ TOLERABLE_FAILED_CHECKPOINTS = _integer(
     "execution.checkpointing.tolerable-failed-checkpoints",
     0,
     "How many checkpoints in a row may fail and only be logged. The next one that succeeds contains what they would "
-    "have; one failure more counts as a failure of the job, with restart-strategy.type.",
+    "have. One more failure is a failure of the job, for restart-strategy.type.",
     minimum=0,
 )
 CHECKPOINTING_MODE = _choice(
@@ -182,7 +182,7 @@ RECOVERY_PATH = _text(
 RECOVERY_CLAIM_MODE = _choice(
     "execution.state-recovery.claim-mode",
     "NO_CLAIM",
-    "Whose the savepoint is after the start: NO_CLAIM leaves it alone, CLAIM deletes it after the job's first own "
+    "Who owns the savepoint after the start: NO_CLAIM leaves it alone, CLAIM deletes it after the job's first own "
     "checkpoint.",
     "NO_CLAIM",
     "CLAIM",
@@ -220,8 +220,8 @@ RESTART_STRATEGY = _choice(
     "restart-strategy.type",
     "fixed-delay",
     "What happens when an epoch fails for another reason than user code: try again after a fixed or a growing "
-    "delay, as long as failures are rare enough, or fail at once. A slot that dies between two epochs fails none: it "
-    "is started again, with any of these.",
+    "delay, as long as failures are rare enough, or fail at once. A slot that dies between two epochs fails no epoch: "
+    "it is started again with any of these.",
     "fixed-delay",
     "exponential-delay",
     "failure-rate",
@@ -335,8 +335,8 @@ DRIVER_MEMORY = ConfigOption(
 EPOCH_DURATION = _duration(
     "headwater.epoch.duration",
     1_000,
-    "How long an epoch should take: short for latency, long for throughput. Sources that let us choose are read just "
-    "as much as fits.",
+    "How long an epoch should take: short for latency, long for throughput. It reads as many records as fit, from all "
+    "sources except DataFrames.",
     minimum=1,
 )
 EPOCH_MIN_RECORDS = _integer(
@@ -351,16 +351,16 @@ EPOCH_MAX_RECORDS = _integer(
 SLOT_HEALTH = _duration(
     "headwater.slot.health-check",
     10_000,
-    "How often a slot at work is asked whether it lives, and how long it may take to answer. One that does not is "
-    "replaced, as if it had been killed. So is a Python worker of Spark that gives no sign of life for so long. One "
-    "that computes or waits, however long, is not.",
+    "How often a busy slot is asked for a sign of life, and how long it may take to answer. A slot that does not "
+    "answer is replaced, as if it had been killed; so is a Python worker of Spark without a sign of life for so long. "
+    "One that computes or waits gives signs of life, however long it takes.",
 )
 BAD_TIMESTAMPS_POLICY = _choice(
     "headwater.bad-timestamps",
     "fail",
     "A record whose timestamp is None, not a number, negative or too far ahead: fail the job, or send the record to "
     "the side output BAD_TIMESTAMPS (of headwater.datastream.output_tag) of the stream that got its timestamps there. "
-    "If nobody reads that, the record is dropped.",
+    "If nothing reads that, the record is dropped.",
     "fail",
     "side-output",
 )

@@ -196,6 +196,11 @@ class TestSettings:
         env.from_collection([1]).print()
         assert env._plan("job")[0].job_parameters == {"limit": "5"}
 
+    def test_job_parameters_of_the_environment_variable_reach_the_plan(self, env, monkeypatch):
+        monkeypatch.setenv("HEADWATER_PIPELINE_GLOBAL_JOB_PARAMETERS", "limit:5")
+        env.from_collection([1]).print()
+        assert env._plan("job")[0].job_parameters == {"limit": "5"}
+
     def test_timestamp_policy_is_what_holds_when_the_job_is_planned(self, env):
         strategy = WatermarkStrategy.for_monotonous_timestamps()
         env.from_source(NumberSequenceSource(1, 2), strategy, "n").print()
