@@ -40,31 +40,11 @@ Spark as they are. A bad value is an error before Spark starts; an unknown key i
 one. Durations are written as `500 ms`, `10 s`, `5 min`, `1 h`, `2 d`.
 """
 
-UNITS_MS = (("d", 86_400_000), ("h", 3_600_000), ("min", 60_000), ("s", 1_000))
-
-
-def default_of(option: ConfigOption[Any]) -> str:
-    if option.default_text:
-        return option.default_text
-    if option.default is None:
-        return "none"
-    if option.type_name == "duration":
-        return f"`{duration(option.default)}`"
-    if isinstance(option.default, bool):
-        return f"`{str(option.default).lower()}`"
-    return f"`{option.default}`"
-
-
-def duration(milliseconds: int) -> str:
-    """The largest unit that leaves no rest."""
-    unit, size = next(((unit, size) for unit, size in UNITS_MS if milliseconds and milliseconds % size == 0), ("ms", 1))
-    return f"{milliseconds // size} {unit}"
-
 
 def section(option: ConfigOption[Any]) -> str:
     facts = [
         f"- type: {option.type_name.replace(' | ', ', ')}",
-        f"- default: {default_of(option)}",
+        f"- default: {option.shown_default('`')}",
         f"- environment: `{option.environment_variable}`",
     ]
     if option.former_keys:
@@ -73,7 +53,7 @@ def section(option: ConfigOption[Any]) -> str:
 
 
 def page() -> str:
-    contents = "\n".join(f"| `{option.key}` | {default_of(option)} |" for option in OPTIONS)
+    contents = "\n".join(f"| `{option.key}` | {option.shown_default('`')} |" for option in OPTIONS)
     table = f"| key | default |\n|---|---|\n{contents}\n"
     return "\n".join((INTRODUCTION, table, *(section(option) for option in OPTIONS)))
 

@@ -6,6 +6,7 @@ import logging
 import os
 import sys
 from collections.abc import Iterator
+from fnmatch import fnmatch
 from pathlib import Path
 
 import pytest
@@ -53,6 +54,17 @@ def private_state_directory(tmp_path_factory: pytest.TempPathFactory) -> Iterato
         del os.environ["XDG_STATE_HOME"]
     else:
         os.environ["XDG_STATE_HOME"] = before
+
+
+@pytest.fixture(scope="session", autouse=True)
+def nothing_is_left_in_the_repository() -> Iterator[None]:
+    """A test that writes to a relative path leaves files where `git add -A` finds them."""
+    root = HERE.parent
+    ignored = [line.rstrip("/") for line in (root / ".gitignore").read_text(encoding="utf-8").splitlines()]
+    before = set(os.listdir(root))
+    yield
+    left = [name for name in set(os.listdir(root)) - before if not any(fnmatch(name, each) for each in ignored)]
+    assert not left, f"a test left {sorted(left)} in the repository: give it a directory of its own"
 
 
 @pytest.fixture(autouse=True)

@@ -1,4 +1,4 @@
-"""Whoever read our output has left, as `head` does when it has enough: no reason for a traceback."""
+"""Ends quietly, without a traceback, when the reader of our output has left, as `head` does."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import select
 import sys
 
 BROKEN_PIPE = 141
-"""The exit code of a program that the kernel ends for that reason."""
+"""The exit code of a program that the kernel ends for this reason."""
 
 
 def nobody_reads() -> bool:
-    """Whether standard output is a pipe whose reader is gone."""
+    """Return True if standard output is a pipe whose reader is gone."""
     try:
         poll = select.poll()
         poll.register(sys.stdout.fileno(), 0)

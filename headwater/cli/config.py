@@ -9,8 +9,6 @@ from typing import Any
 from headwater.cli.usage import Parser, UsageError, nearest
 from headwater.common.config_options import OPTIONS, ConfigOption
 
-_UNITS_MS = (("d", 86_400_000), ("h", 3_600_000), ("min", 60_000), ("s", 1_000))
-
 
 def config(arguments: Sequence[str]) -> int:
     """List the options, or those whose key has one of the given words in it."""
@@ -29,26 +27,10 @@ def described(option: ConfigOption[Any]) -> str:
     """One option as a paragraph."""
     facts = [
         f"type: {option.type_name}",
-        f"default: {_default(option)}",
+        f"default: {option.shown_default()}",
         f"environment: {option.environment_variable}",
     ]
     if option.former_keys:
         facts.append("also: " + ", ".join(option.former_keys))
     text = textwrap.wrap(option.description, width=100, initial_indent="    ", subsequent_indent="    ")
     return "\n".join([option.key, *text, *(f"    {fact}" for fact in facts)])
-
-
-def _default(option: ConfigOption[Any]) -> str:
-    if option.default_text:
-        return option.default_text
-    if option.default is None:
-        return "none"
-    if option.type_name == "duration":
-        milliseconds = int(option.default)
-        for unit, size in _UNITS_MS:
-            if milliseconds and milliseconds % size == 0:
-                return f"{milliseconds // size} {unit}"
-        return f"{milliseconds} ms"
-    if isinstance(option.default, bool):
-        return str(option.default).lower()
-    return str(option.default)

@@ -4,87 +4,47 @@ from __future__ import annotations
 
 import platform
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from importlib import metadata
+from pkgutil import resolve_name
+from typing import cast
 
 from headwater import __version__
 from headwater.cli.broken_pipe import leave_quietly, nobody_reads
 from headwater.cli.usage import FAILURE, INTERRUPTED, USAGE_ERROR, UsageError, nearest
 from headwater.common.errors import HeadwaterError
 
-
-def _run(arguments: Sequence[str]) -> int:
-    from headwater.cli.run import run  # each verb imports only what it needs: --version must not wait for Spark
-
-    return run(arguments)
-
-
-def _config(arguments: Sequence[str]) -> int:
-    from headwater.cli.config import config
-
-    return config(arguments)
-
-
-def _demo(arguments: Sequence[str]) -> int:
-    from headwater.demo.__main__ import main as demo
-
-    return demo(arguments)
-
-
-def _list(arguments: Sequence[str]) -> int:
-    from headwater.cli.list_jobs import list_jobs
-
-    return list_jobs(arguments)
-
-
-def _stop(arguments: Sequence[str]) -> int:
-    from headwater.cli.stop import stop
-
-    return stop(arguments)
-
-
-def _cancel(arguments: Sequence[str]) -> int:
-    from headwater.cli.stop import cancel
-
-    return cancel(arguments)
-
-
-def _rescale(arguments: Sequence[str]) -> int:
-    from headwater.cli.rescale import rescale
-
-    return rescale(arguments)
-
-
-def _checkpoints(arguments: Sequence[str]) -> int:
-    from headwater.cli.checkpoints import checkpoints
-
-    return checkpoints(arguments)
-
-
-def _shadow(arguments: Sequence[str]) -> int:
-    from headwater.cli.shadow import shadow
-
-    return shadow(arguments)
-
-
-def _savepoint(arguments: Sequence[str]) -> int:
-    from headwater.cli.savepoint import savepoint
-
-    return savepoint(arguments)
-
-
-VERBS: dict[str, tuple[Callable[[Sequence[str]], int], str]] = {
-    "run": (_run, "run a program; its imports may say headwater or pyflink"),
-    "list": (_list, "the running jobs: epoch, rate, uptime, parallelism, checkpoint directory"),
-    "stop": (_stop, "end a running job with a savepoint"),
-    "cancel": (_cancel, "end a running job as it is; its checkpoints stay"),
-    "rescale": (_rescale, "another parallelism for a running job, between two epochs"),
-    "checkpoints": (_checkpoints, "how long a job's checkpoints take and how large they are; which are retained"),
-    "savepoint": (_savepoint, "trigger, list, inspect, dispose; compare one with a program before a start"),
-    "shadow": (_shadow, "run new code from a savepoint, its output diverted, and compare it with the old code's"),
-    "config": (_config, "list the settings: key, type, default, environment variable, what it does"),
-    "demo": (_demo, "two million card payments, one slot killed half way, nothing lost"),
+VERBS = {
+    "run": ("headwater.cli.run:run", "run a program; its imports may say headwater or pyflink"),
+    "list": (
+        "headwater.cli.list_jobs:list_jobs",
+        "the running jobs: epoch, rate, uptime, parallelism, checkpoint directory",
+    ),
+    "stop": ("headwater.cli.stop:stop", "end a running job with a savepoint"),
+    "cancel": ("headwater.cli.stop:cancel", "end a running job as it is; its checkpoints stay"),
+    "rescale": ("headwater.cli.rescale:rescale", "another parallelism for a running job, between two epochs"),
+    "checkpoints": (
+        "headwater.cli.checkpoints:checkpoints",
+        "how long a job's checkpoints take and how large they are; which are retained",
+    ),
+    "savepoint": (
+        "headwater.cli.savepoint:savepoint",
+        "trigger, list, inspect, dispose; compare one with a program before a start",
+    ),
+    "shadow": (
+        "headwater.cli.shadow:shadow",
+        "run new code from a savepoint, its output diverted, and compare it with the old code's",
+    ),
+    "config": (
+        "headwater.cli.config:config",
+        "list the settings: key, type, default, environment variable, what it does",
+    ),
+    "demo": (
+        "headwater.demo.__main__:main",
+        "two million card payments, one slot killed half way, nothing lost",
+    ),
 }
+"""{verb: (function, help)}. A verb is imported when it is called: --version must not wait for Spark."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -125,7 +85,8 @@ def _dispatch(given: list[str]) -> int:
         if verb.endswith(".py"):
             hint = f"; did you mean 'headwater run {verb}'?"
         raise UsageError(f"headwater: unknown {kind} '{verb}'{hint or '; see headwater --help'}")
-    return VERBS[verb][0](rest)
+    function, _ = VERBS[verb]
+    return cast(int, resolve_name(function)(rest))
 
 
 def _help() -> str:

@@ -36,7 +36,7 @@ class PlannedJob:
 
 
 def plan_of_program(given: RunArguments) -> tuple[PlannedJob | None, int]:
-    """The plan with its settings, or None and the exit code to end with: what went wrong has been printed.
+    """Return the plan with its settings, or None and an exit code; then what went wrong has been printed.
 
     The program stays in `__main__`, so that its classes can be found.
     """

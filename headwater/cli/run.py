@@ -91,7 +91,7 @@ def _read(given: RunArguments) -> bytes:
 def _check(given: RunArguments) -> None:
     """Raise for bad values now, not when the program uses them; print a line for each unknown key."""
     with warnings.catch_warnings(record=True) as caught:
-        # Only these: the interpreter would go by the last filters that a warning met when it ends, and name open files.
+        # Only UserWarning: when the interpreter ends, it uses the last filters that it saw, and would name open files.
         warnings.simplefilter("always", UserWarning)
         validate(given.settings)
     for warning in caught:

@@ -8,9 +8,9 @@ from headwater.common.configuration import Configuration
 
 
 def stored_path(path: str, settings: Configuration | None = None) -> str | StorageSpec:
-    """`path` as everything in `headwater.checkpoint` takes it, with the options for the store if it is a URL of one.
+    """Return `path` as `headwater.checkpoint` takes it: a URL gets the options of its store.
 
-    They are those of `settings` (-D of a command that runs a program), else those of the environment.
+    They come from `settings` (-D of a command that runs a program), else from the environment.
     """
     if not is_remote(path):
         return path

@@ -19,7 +19,7 @@ def print_table(headers: Sequence[str], rows: Sequence[Sequence[str]], numbers: 
 
 
 def shown(text: str) -> str:
-    """`text` without what a terminal would obey: it may be out of somebody else's file."""
+    """Return `text` without control characters: it may come from another person's file."""
     return text if text.isprintable() else "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 

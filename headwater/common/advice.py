@@ -1,4 +1,4 @@
-"""Things that users should hear about although the job goes on."""
+"""Warnings for users. The job goes on."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def warn_user(text: str) -> None:
 
 
 def _level_of_user() -> int:
-    """How far up from `warn_user` the first frame is that is not headwater's own."""
+    """Return how many frames above `warn_user` the nearest caller outside headwater is."""
     frame, level = sys._getframe(1), 1
     while frame.f_globals.get("__name__", "").partition(".")[0] == "headwater" and frame.f_back is not None:
         frame, level = frame.f_back, level + 1

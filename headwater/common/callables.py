@@ -7,7 +7,7 @@ from typing import Any
 
 
 def accepts(function: Any, count: int) -> bool:
-    """Whether `function` can be called with `count` positional arguments; True where nobody can tell (builtins)."""
+    """Return True if `function` takes `count` positional arguments, or if its signature is unknown (builtins)."""
     try:
         signature = inspect.signature(function, follow_wrapped=False)  # a decorator may pass on other arguments
     except (TypeError, ValueError):
@@ -20,14 +20,14 @@ def accepts(function: Any, count: int) -> bool:
 
 
 def unfit(function: Any, count: int) -> str | None:
-    """What an error calls `function`, if it cannot be called with `count` positional arguments; None if it can."""
+    """Return how an error names `function` if it does not take `count` positional arguments; None if it does."""
     if not callable(function):
         return repr(function)
     return None if accepts(function, count) else signature_text(function)
 
 
 def signature_text(function: Any) -> str:
-    """For an error: `a lambda of (a, b)`, `function 'parse' of ()`."""
+    """Return how an error names `function`: `a lambda of (a, b)`, `parse(line)`."""
     name = getattr(function, "__name__", type(function).__name__)
     try:
         parameters = str(inspect.signature(function, follow_wrapped=False))

@@ -1,4 +1,4 @@
-"""A result that is there later."""
+"""The result of work that is still under way."""
 
 from __future__ import annotations
 
@@ -34,18 +34,18 @@ class CompletableFuture(Generic[T]):
         return future
 
     def cancel(self) -> bool:
-        """Give the result up. True if that worked: the result was not there, and nobody had begun to make it."""
+        """Give up the result. Return False if it is there, or is being made."""
         return self._future.cancel()
 
     def cancelled(self) -> bool:
         return self._future.cancelled()
 
     def done(self) -> bool:
-        """True if a result, an error or a cancellation is there."""
+        """Return True if there is a result, an error or a cancellation."""
         return self._future.done()
 
     def result(self, timeout: float | None = None) -> T:
-        """Wait for the result; raise what went wrong. `timeout` in seconds ends in a TimeoutError."""
+        """Wait for the result. Raises the error of a failed future; TimeoutError after `timeout` seconds."""
         return self._future.result(timeout)
 
     def get(self, timeout: float | None = None) -> T:
@@ -71,7 +71,7 @@ class CompletableFuture(Generic[T]):
         self._future.add_done_callback(lambda _: callback(self))
 
     def __await__(self) -> Generator[Any, None, T]:
-        from asyncio import wrap_future  # a quarter of what a slot would import, and slots await nothing
+        from asyncio import wrap_future  # here: asyncio is a quarter of a slot's imports, and slots await nothing
 
         return wrap_future(self._future).__await__()
 

@@ -21,7 +21,7 @@ class Configuration:
     def __init__(self, other: Configuration | None = None) -> None:
         self._values: dict[str, Any] = {} if other is None else dict(other._values)
         self._defaults: builtins.set[str] = builtins.set() if other is None else builtins.set(other._defaults)
-        """Those of the keys that nobody set."""
+        """Keys that hold a default: nobody set them."""
 
     @classmethod
     def from_dict(cls, map: Mapping[str, Any]) -> Configuration:
@@ -47,13 +47,13 @@ class Configuration:
         return self._put(option.key, value)
 
     def set_default(self, option: ConfigOption[T], value: T) -> Configuration:
-        """As `set`, for a value that nobody asked for: `is_set` does not count it."""
+        """Set a default: `is_set` does not count it."""
         self.set(option, value)
         self._defaults.add(option.key)
         return self
 
     def is_set(self, option: ConfigOption[Any]) -> bool:
-        """Whether somebody set the option, to whatever value."""
+        """Return True if somebody set the option; a default does not count."""
         return any(key in self._values and key not in self._defaults for key in (option.key, *option.former_keys))
 
     def get_string(self, key: str, default_value: str) -> str:
@@ -103,14 +103,14 @@ class Configuration:
         return key in self._values
 
     def remove_config(self, key: str) -> bool:
-        """Forget a key; True if it was there."""
+        """Remove a key. Return True if it was there."""
         if key not in self._values:
             return False
         del self._values[key]
         return True
 
     def add_all(self, other: Configuration, prefix: str | None = None) -> Configuration:
-        """Take over all pairs of `other`, their keys after `prefix`; they win over what is here."""
+        """Copy all pairs of `other`, with `prefix` before their keys. They replace pairs that are here."""
         for key, value in other._values.items():
             self._put((prefix or "") + key, value)
         return self

@@ -1,4 +1,4 @@
-"""What a source and a sink must be. Connectors implement these; the runtime calls them.
+"""The interfaces of sources and sinks. Connectors implement them; the runtime calls them.
 
 A **source** is read in splits. The driver keeps, per split, a position and hands out budgets; tasks read.
 A **sink** is written in two phases. Tasks write and prepare; the driver commits what a durable manifest names.
@@ -46,7 +46,7 @@ class SplitReader(ABC):
         """The position after the last record returned: a reader opened there goes on with the next record."""
 
     def counters(self) -> dict[str, int]:
-        """What this reader counted since it was opened, beside records: bad records that it skipped, say."""
+        """Return what the reader counted since it was opened, besides records, such as skipped bad ones."""
         return {}
 
     def wait_readable(self, deadline: float, wake: int) -> bool:
@@ -86,22 +86,22 @@ class Source(ABC):
         """Open `split` at `position` (None: from its start). Called in a task, at most once per split and epoch."""
 
     def plan_read(self, split: Split, position: Any | None, budget: int) -> Split:
-        """The split as the task should get it, to read at most `budget` records from `position`. Runs in the driver.
+        """Return the split for a task that reads at most `budget` records from `position`. Called in the driver.
 
-        For sources whose data is in the driver: they put just what the epoch may read into the split's payload.
+        A source whose data is in the driver puts the records of this epoch into the split's payload.
         """
         return split
 
     def timestamps_of(self, records: list[Any]) -> list[int] | None:
-        """Timestamps (ms) that the source itself knows for the records just read, or None."""
+        """Return the timestamps (ms) that the source knows for the records just read; None if it knows none."""
         return None
 
 
 class SinkWriter(ABC):
     """Writes one partition's part of the epochs. Lives in a slot or, for a stateless stage, in a Python worker.
 
-    Nothing it writes may be visible to readers before the committer ran. If an epoch fails, the writer is told to
-    `abort`, or is simply gone: what it had written must stay invisible for ever.
+    Nothing it writes may be visible before the committer runs. If an epoch fails, the runtime calls `abort`, or the
+    process is gone: what the writer wrote must then never become visible.
     """
 
     @abstractmethod
@@ -154,23 +154,20 @@ class Committer(ABC):
         When it returns they are visible for good, even after a power cut. All of an epoch's are committed before any of
         the next one, so a new driver repeats no other epoch than the last.
 
-        Whatever it raises, it is called again with the same committables, as the restart policy says; then the job
-        fails. So what is gone because an earlier call made it visible, and a reader took it away, is committed.
+        If it raises, the driver calls it again with the same committables, as often as the restart policy allows; then
+        the job fails. A reader may already have taken away what an earlier call made visible: that counts as committed.
         """
 
     def find_leftovers(self, job_id: str) -> list[Any]:
-        """What attempts of the job left that no manifest names.
+        """Return what attempts of the job left behind and no manifest names. Must not delete it.
 
         Called when nothing is in flight: at the job's start, after the last epoch was committed again, and at its end.
-        Deletes nothing: the driver may have slept, and another one may have the job by now.
+        The driver then checks that no other driver has taken over the job, and calls `delete_leftovers`.
         """
         return []
 
     def delete_leftovers(self, leftovers: list[Any]) -> None:
-        """Delete what `find_leftovers` found. Between the two no other driver had taken the job over.
-
-        So nothing among them can be another driver's; what has come since may be, and must stay.
-        """
+        """Delete what `find_leftovers` returned, and nothing else: newer files may belong to another driver."""
 
     def close(self) -> None:
         """Release what the committer holds."""
@@ -178,7 +175,7 @@ class Committer(ABC):
 
 @dataclass(frozen=True)
 class WriterContext:
-    """What a writer may know about where it runs."""
+    """Where a writer runs."""
 
     job_id: str
     operator_name: str
@@ -193,8 +190,8 @@ class Sink(ABC):
     """Where records go. Pickled to the tasks."""
 
     eager: bool = False
-    """Do not wait for the next checkpoint: with checkpoints further apart than epochs, commit after every epoch. Output
-    is then at least once: what came after the last checkpoint comes again when the job goes back to it."""
+    """Commit after every epoch, even if the next checkpoint is further away. Output is then at least once: when the job
+    goes back to its last checkpoint, later output comes again."""
 
     @abstractmethod
     def create_writer(self, context: WriterContext) -> SinkWriter:
@@ -206,6 +203,6 @@ class Sink(ABC):
 
 
 def drain(reader: SplitReader, batch: int) -> Iterator[list[Any]]:
-    """All batches that `reader` has now. For tests and tools."""
+    """Yield all batches that `reader` has now. For tests and tools."""
     while records := reader.read_batch(batch):
         yield records

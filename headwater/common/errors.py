@@ -17,7 +17,7 @@ _PACKAGE_DIRECTORY = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 
 class HeadwaterError(Exception):
-    """Base of all errors of headwater. Catch it to catch anything that headwater says, and no bug of anybody else's."""
+    """Base of all errors that headwater raises on purpose. Catching it hides no bug elsewhere."""
 
 
 class ConfigurationError(HeadwaterError):
@@ -35,14 +35,14 @@ class StateError(HeadwaterError):
 class StateMigrationError(StateError):
     """Stored state does not fit the program. Raised when it is restored, before a record is processed.
 
-    No further attempt will do better: change the program, as the text says, and start it again.
+    Trying again does not help: change the program, as the text says.
     """
 
 
 class CheckpointError(HeadwaterError):
     """A persisted file is missing, damaged or of another attempt. The text names the file and the epoch.
 
-    Never answered by falling back to an older epoch in silence: a person decides.
+    headwater never falls back to an older epoch in silence: a person decides.
     """
 
 
@@ -53,23 +53,23 @@ class DamagedSnapshotError(CheckpointError):
         super().__init__(text, name)
         self.text = text
         self.name = name
-        """As the manifest names the file."""
+        """The file's name in the manifest."""
 
     def __str__(self) -> str:
         return self.text
 
 
 class StorageError(CheckpointError):
-    """The checkpoint storage did not do what it was asked, after all retries. What it holds is as it was.
+    """The checkpoint storage failed after all retries. What it holds is unchanged.
 
-    A later checkpoint may succeed: the store may be back by then.
+    A later checkpoint may succeed.
     """
 
 
 class LocalDiskError(HeadwaterError):
     """A local disk did not take what an attempt wrote. The text names the place. The epoch is rolled back.
 
-    Another attempt may succeed, as the restart policy allows: there may be room by then.
+    Another attempt may succeed, as the restart policy allows.
     """
 
 
@@ -139,9 +139,9 @@ def short_repr(value: Any, limit: int = MAX_RECORD_CHARS) -> str:
 
 
 def user_traceback(error: BaseException) -> str:
-    """The traceback of `error` and of its causes without the frames of headwater itself.
+    """Return the traceback of `error` and of its causes without the frames of headwater itself.
 
-    If only headwater's frames exist (a wrong call, not an error in user code), they are kept: better than nothing.
+    Keeps headwater's frames if there are no others: then the call was wrong, not the user's code.
     """
     described = traceback.TracebackException.from_exception(error, lookup_lines=True)
     seen: set[int] = set()

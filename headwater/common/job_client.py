@@ -1,4 +1,4 @@
-"""The handle on a job that runs."""
+"""The handle on a running job."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class JobClient(ABC):
 
     @abstractmethod
     def cancel(self) -> CompletableFuture[None]:
-        """Stop the job after the epoch under way. The checkpoint stays; the future is done once the job has ended."""
+        """Cancel the job in the middle of its epoch. The last checkpoint stays. Done when the job has ended."""
 
     @abstractmethod
     def get_job_execution_result(self) -> CompletableFuture[JobExecutionResult]:

@@ -1,4 +1,4 @@
-"""What a job that ended leaves to its program."""
+"""The result of a finished job."""
 
 from __future__ import annotations
 

@@ -20,9 +20,9 @@ class JobStatus(Enum):
     RECONCILING = 9
 
     def is_globally_terminal_state(self) -> bool:
-        """True once the job has ended for good: nobody will take it up again."""
+        """Return True if the job has ended for good."""
         return self in (JobStatus.FAILED, JobStatus.CANCELED, JobStatus.FINISHED)
 
     def is_terminal_state(self) -> bool:
-        """True once this process does nothing more for the job; SUSPENDED may go on elsewhere."""
+        """Return True if this process does nothing more for the job. A SUSPENDED job may go on elsewhere."""
         return self is JobStatus.SUSPENDED or self.is_globally_terminal_state()

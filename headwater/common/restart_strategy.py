@@ -6,14 +6,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from datetime import timedelta
 
-from headwater.common.config.job_options import (
-    FAILURE_RATE_DELAY,
-    FAILURE_RATE_INTERVAL,
-    FAILURE_RATE_MAX,
-    FIXED_DELAY,
-    FIXED_DELAY_ATTEMPTS,
-    RESTART_STRATEGY,
-)
+from headwater.common.config import job_options as options
 from headwater.common.configuration import Configuration
 from headwater.common.errors import ConfigurationError
 from headwater.common.time import DurationLike, to_millis
@@ -36,7 +29,7 @@ class _NoRestart(RestartStrategyConfiguration):
         return "Restart deactivated."
 
     def apply(self, configuration: Configuration) -> None:
-        configuration.set(RESTART_STRATEGY, "none")
+        configuration.set(options.RESTART_STRATEGY, "none")
 
 
 @dataclass(frozen=True)
@@ -45,7 +38,7 @@ class _FallbackRestart(RestartStrategyConfiguration):
         return "Cluster level default restart strategy"
 
     def apply(self, configuration: Configuration) -> None:
-        """The settings, or their defaults, decide."""
+        """Change nothing: the settings, or their defaults, decide."""
 
 
 class _FixedDelayRestart(RestartStrategyConfiguration):
@@ -65,9 +58,9 @@ class _FixedDelayRestart(RestartStrategyConfiguration):
         return f"Restart with fixed delay ({self._delay_ms} ms). #{self._attempts} restart attempts."
 
     def apply(self, configuration: Configuration) -> None:
-        configuration.set(RESTART_STRATEGY, "fixed-delay")
-        configuration.set(FIXED_DELAY_ATTEMPTS, self._attempts)
-        configuration.set(FIXED_DELAY, self._delay_ms)
+        configuration.set(options.RESTART_STRATEGY, "fixed-delay")
+        configuration.set(options.FIXED_DELAY_ATTEMPTS, self._attempts)
+        configuration.set(options.FIXED_DELAY, self._delay_ms)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, _FixedDelayRestart) and vars(self) == vars(other)
@@ -102,10 +95,10 @@ class _FailureRateRestart(RestartStrategyConfiguration):
         )
 
     def apply(self, configuration: Configuration) -> None:
-        configuration.set(RESTART_STRATEGY, "failure-rate")
-        configuration.set(FAILURE_RATE_MAX, self._max_failure_rate)
-        configuration.set(FAILURE_RATE_INTERVAL, self._interval_ms)
-        configuration.set(FAILURE_RATE_DELAY, self._delay_ms)
+        configuration.set(options.RESTART_STRATEGY, "failure-rate")
+        configuration.set(options.FAILURE_RATE_MAX, self._max_failure_rate)
+        configuration.set(options.FAILURE_RATE_INTERVAL, self._interval_ms)
+        configuration.set(options.FAILURE_RATE_DELAY, self._delay_ms)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, _FailureRateRestart) and vars(self) == vars(other)

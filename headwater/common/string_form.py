@@ -24,7 +24,7 @@ from headwater.common.types import Row
 
 
 def string_form_for(type_info: TypeInformation | None) -> Callable[[Any], str]:
-    """How `print()` shows the records of a stream that was declared to have `type_info`."""
+    """Return the function that turns records of a stream with declared `type_info` into text."""
     if type_info is None or isinstance(type_info, PickledBytesTypeInfo):
         return to_python_string
     return to_flink_string
@@ -84,7 +84,7 @@ def _float(number: float) -> str:
 
 
 def _scientific(number: float) -> tuple[str, int]:
-    """The shortest digits that read back as `number`, and the power of ten of the first of them."""
+    """Return the shortest digits that read back as `number`, and the power of ten of the first digit."""
     mantissa, _, power = repr(float(number)).partition("e")
     whole, _, fraction = mantissa.partition(".")
     digits = (whole + fraction).lstrip("0")

@@ -47,13 +47,6 @@ class Duration:
         """Whole milliseconds, rounded towards minus infinity as java.time.Duration does."""
         return self._nanos // _NANOS_PER_MILLI
 
-    def to_nanos(self) -> int:
-        return self._nanos
-
-    def to_timedelta(self) -> datetime.timedelta:
-        """Microseconds are the finest a timedelta holds; what is below is dropped."""
-        return datetime.timedelta(microseconds=self._nanos // 1_000)
-
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Duration) and self._nanos == other._nanos
 

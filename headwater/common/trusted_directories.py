@@ -1,4 +1,4 @@
-"""Whose directories headwater relies on: what it reads there it unpickles, so whoever can write there runs code here.
+"""Refuses directories that other users can write to: headwater unpickles what it finds there.
 
 The rules, and why they are not stricter: docs/decisions/0018-whose-directories.md.
 """
@@ -18,9 +18,9 @@ from headwater.common.errors import ConfigurationError
 
 
 def private_directory(path: str | Path, cure: str) -> Path:
-    """`path`, made if need be: a directory that only this user can enter. Raises ConfigurationError if it is not one.
+    """Return `path`, created if need be. Raises ConfigurationError unless only this user can enter it.
 
-    For names that anybody can guess, in places where anybody can make directories. `cure` ends the error's text.
+    For guessable names in places where every user can create directories. `cure` ends the error's text.
     """
     path = Path(path)
     if not path.parent.exists():
@@ -42,16 +42,16 @@ def check_private(path: Path, cure: str) -> None:
 
 
 def make_directory(path: Path) -> None:
-    """`mkdir -p`, but whatever the umask says, no other user can write to what is made here."""
+    """`mkdir -p`. No other user can write to the new directories, whatever the umask is."""
     if not path.parent.exists():
         make_directory(path.parent)
     path.mkdir(mode=0o755, exist_ok=True)
 
 
 def check_trusted(directory: Path, what: str, parts: Iterable[str] = ()) -> str | None:
-    """What a user should be warned of: others may change what is in `directory`. None: they cannot, or it is not there.
+    """Return a warning if other users can change what is in `directory`; None if they cannot, or it does not exist.
 
-    Raises ConfigurationError instead if it is in a place where everybody makes directories, such as /tmp. `parts` are
+    Raises ConfigurationError if it is in a place where every user can create directories, such as /tmp. `parts` are
     the directories in it that matter as much as itself.
     """
     for path in dict.fromkeys((directory.absolute(), directory.resolve())):
@@ -76,7 +76,7 @@ def check_trusted(directory: Path, what: str, parts: Iterable[str] = ()) -> str 
 
 
 def _is_common(directory: Path) -> bool:
-    """Whether everybody makes directories there: sticky, or what this machine calls its temporary directory."""
+    """Return True if every user can create directories there: sticky, or this machine's temporary directory."""
     try:
         status = directory.stat()
     except OSError:
@@ -90,7 +90,7 @@ def _problem(path: Path, *, may_be_common: bool, in_common: bool) -> str | None:
     try:
         status = path.lstat() if in_common else path.stat()
     except OSError:
-        return None  # it is not there; whoever needs it will say so
+        return None  # missing: whoever needs it reports it
     if stat.S_ISLNK(status.st_mode) or status.st_uid not in (os.geteuid(), 0):
         return _described(status)
     if may_be_common and _is_common(path):
@@ -100,7 +100,7 @@ def _problem(path: Path, *, may_be_common: bool, in_common: bool) -> str | None:
 
 
 def _is_own_group(gid: int) -> bool:
-    """Whether this user is the only one of the group, as it is where each user has a group of the same name."""
+    """Return True if the group has no other member, as where each user has a group of the same name."""
     try:
         user, group = pwd.getpwuid(os.geteuid()).pw_name, grp.getgrgid(gid)
     except KeyError:

@@ -88,12 +88,6 @@ class Row:
             raise KeyError(f"fields {missing} are not among {fields}")
         return [self._values[fields.index(name)] for name in names]
 
-    def _is_retract_msg(self) -> bool:
-        return self._row_kind in (RowKind.UPDATE_BEFORE, RowKind.DELETE)
-
-    def _is_accumulate_msg(self) -> bool:
-        return not self._is_retract_msg()
-
     def _position(self, name: Any) -> int:
         fields = self._fields
         if fields is not None and name in fields:
@@ -131,7 +125,7 @@ class Row:
         return len(self._values)
 
     def __eq__(self, other: object) -> bool:
-        """Equal kinds and values; with names, equal names to equal values in whatever order they stand."""
+        """Compare kinds and values; with names, {name: value} in any order."""
         if not isinstance(other, Row):
             return NotImplemented
         if self._row_kind is not other._row_kind:
@@ -144,7 +138,7 @@ class Row:
         return self.as_dict() == other.as_dict()
 
     def __hash__(self) -> int:
-        # Rows that are equal with their names in another order must hash alike: with names, order must not count.
+        # The order of names must not count: rows that differ only in it are equal.
         fields = self._fields
         if fields is None:
             return hash(tuple(self._values))

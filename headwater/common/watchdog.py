@@ -1,8 +1,8 @@
-"""Ends a process that gives no sign of life: run as a script, so that it is there in no time and small.
+"""Kills a process that gives no sign of life. A script, so that it starts fast and stays small.
 
-A sign of life is a byte on the standard input, which a thread of the watched process sends, or processor time that the
-process has used. One that waits sends, one that computes uses: whatever it does, it may take as long as it likes. Only
-one that is stopped, or hangs with all its threads, does neither.
+A sign of life is a byte on standard input, which a thread of the watched process sends, or processor time that the
+process has used. A process that waits sends bytes, one that computes uses time: both may take as long as they like.
+Only a process that is stopped, or hangs with all its threads, gives neither.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ import time
 from typing import NamedTuple
 
 LOOKS = 5
-"""So often in the time that is given does the watchdog look. It counts looks, not seconds: a machine that slept, or was
-too busy for the watchdog, was so for the process as well."""
+"""How often the watchdog looks within the allowed time. It counts looks, not seconds: while the machine sleeps, or is
+too busy, neither the watchdog nor the process runs."""
 
 NAME = "headwater-watch"
 _STOPPED, _TRACED = "T", "t"
@@ -27,13 +27,13 @@ class Facts(NamedTuple):
     state: str
     parent: int
     ticks: int
-    """Processor time that it has used."""
+    """Processor time used."""
     started: int
-    """Tells it from another one with the same number."""
+    """Tells the process from a later one with the same pid."""
 
 
 def facts_of(pid: int) -> Facts | None:
-    """None: there is no such process, or no /proc."""
+    """Return what /proc says; None if there is no such process, or no /proc."""
     try:
         with open(f"/proc/{pid}/stat") as file:
             fields = file.read().rpartition(")")[2].split()
@@ -43,7 +43,7 @@ def facts_of(pid: int) -> Facts | None:
 
 
 def watch(pid: int, seconds: float, beats: int) -> None:
-    """Until process `pid` is gone, or is killed because it has given no sign of life for `seconds`."""
+    """Watch process `pid` until it ends. Kill it after `seconds` without a sign of life."""
     first = facts_of(pid)
     if first is None:
         return
@@ -55,7 +55,7 @@ def watch(pid: int, seconds: float, beats: int) -> None:
         beaten, now = _beaten(beats), facts_of(pid)
         if beaten is None or now is None or now.started != first.started:
             return
-        alive = beaten or now.ticks != ticks or now.state == _TRACED  # in a debugger it may be as quiet as it likes
+        alive = beaten or now.ticks != ticks or now.state == _TRACED  # in a debugger it may be silent
         ticks, silent = now.ticks, 0 if alive else silent + 1
         stopped = stopped + 1 if daemon is not None and _is_stopped(*daemon) else 0
         if daemon is not None and stopped >= LOOKS:
@@ -67,7 +67,7 @@ def watch(pid: int, seconds: float, beats: int) -> None:
 
 
 def _beaten(beats: int) -> bool | None:
-    """Whether a byte has come since the last look; None: none will come any more."""
+    """Return True if a byte came since the last look; None if none can come any more."""
     try:
         return bool(os.read(beats, 1 << 16)) or None
     except BlockingIOError:
@@ -75,7 +75,7 @@ def _beaten(beats: int) -> bool | None:
 
 
 def _pyspark_daemon(pid: int) -> tuple[int, int] | None:
-    """(pid, start) of the daemon whose fork a worker is: stopped, it would give Spark no worker any more."""
+    """Return (pid, start) of the daemon that forked a worker: while it is stopped, Spark gets no new worker."""
     facts = facts_of(pid)
     try:
         with open(f"/proc/{pid}/cmdline", "rb") as file:
@@ -101,9 +101,9 @@ def _kill(pid: int, what: str, seconds: float, why: str) -> None:
 
 
 def main() -> None:
-    """Watch the process of the first argument, with as many seconds as the second says."""
+    """Watch the process with pid `argv[1]`, with a limit of `argv[2]` seconds."""
     if os.fork():
-        os._exit(0)  # no child of the process that it watches: what stops or ends that one's tree leaves it alone
+        os._exit(0)  # no longer a child of the watched process: whoever kills that tree spares us
     os.setsid()
     try:
         with open("/proc/self/comm", "w") as file:

@@ -1,6 +1,6 @@
-"""How event time is read from records: settings and the interfaces that users implement.
+"""How event time is read from records: settings, and the interfaces that users implement.
 
-Only settings. The generators that run are made from them in `headwater/time/watermarks.py`.
+The generators that run are made from the settings in `headwater/time/watermarks.py`.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ class TimestampAssigner(ABC):
 
 
 class WatermarkOutput(ABC):
-    """Where a generator says how far event time has come. A watermark lower than the last one is ignored."""
+    """Receives a generator's watermarks. One that is lower than the last one is ignored."""
 
     @abstractmethod
     def emit_watermark(self, watermark: int) -> None:
-        """No record with a timestamp <= `watermark` (ms) is to come any more."""
+        """Declare that no more records with a timestamp <= `watermark` (ms) come."""
 
     @abstractmethod
     def mark_idle(self) -> None:
-        """Nothing comes for now: do not wait for this input. Ends with the next watermark or `mark_active`."""
+        """Do not wait for this input until its next watermark, or `mark_active`."""
 
     @abstractmethod
     def mark_active(self) -> None:
@@ -48,8 +48,8 @@ class WatermarkOutput(ABC):
 class WatermarkGenerator(ABC):
     """A user's own way to make watermarks: punctuated (emit in `on_event`), periodic (in `on_periodic_emit`) or both.
 
-    One generator exists per source split. It is pickled into every checkpoint, so keep what it must remember in
-    attributes and nothing else in them; it must not read a clock.
+    One generator exists per source split. It is pickled into every checkpoint: its attributes must hold only what it
+    has to remember. It must not read a clock.
     """
 
     @abstractmethod
@@ -156,7 +156,7 @@ class WatermarkStrategy:
 
 
 class AssignerWithPeriodicWatermarksWrapper:
-    """A name of PyFlink for a Java object that headwater does not have; it cannot be made."""
+    """PyFlink's name for a Java object that headwater does not have. It cannot be created."""
 
     def __init__(self, *_: Any) -> None:
         raise ConfigurationError(

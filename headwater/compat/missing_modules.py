@@ -1,4 +1,4 @@
-"""What is known about the parts of PyFlink that headwater does not have: not yet, or never, and why.
+"""The parts of PyFlink that headwater does not have: not yet, or never, and why.
 
 `gaps.toml` beside this file is the list. `docs/pyflink.md` shows it, and a test holds it against PyFlink's names.
 """
@@ -46,7 +46,7 @@ def _passed_on() -> dict[str, str]:
 
 
 def gap_of(name: str) -> Gap | None:
-    """The gap that covers a full PyFlink name: its own entry, or that of the nearest part of PyFlink around it."""
+    """Return the gap that covers a full PyFlink name: its own entry, or that of the nearest package around it."""
     known = gaps()
     parts = name.split(".")
     if (anywhere := known.get(f"*.{parts[-1]}")) is not None:

@@ -28,7 +28,7 @@ _PASSED_ON = {
     ("headwater.common", "JsonRowDeserializationSchema"): "headwater.datastream.formats.json",
     ("headwater.common", "JsonRowSerializationSchema"): "headwater.datastream.formats.json",
 }
-"""What a package of PyFlink passes on from above it, which ours must not import: where it is."""
+"""{(our package, name): its module}, for names that PyFlink's package re-exports, and ours, a lower layer, cannot."""
 
 
 class PyFlinkFinder:
@@ -67,7 +67,7 @@ class _AliasLoader(Loader):
 
 
 def explain_missing_names(module: ModuleType) -> None:
-    """Let `from pyflink.x import Y` find Y, or say what is known about it, where the module itself does not have it."""
+    """Let `from pyflink.x import Y` find Y, or explain why it is missing, where the module does not have it."""
     before: Any = module.__dict__.get("__getattr__")
     if getattr(before, "explains_pyflink", False):
         return
@@ -87,7 +87,7 @@ def explain_missing_names(module: ModuleType) -> None:
 
 
 def passed_on(module: str, name: str) -> Any:
-    """What `from pyflink.x import name` gives though our `module` does not have it; None if there is no such thing."""
+    """Return what `from pyflink.x import name` gives where our `module` does not have it; None if there is nothing."""
     home = _PASSED_ON.get((module, name))
     return None if home is None else getattr(importlib.import_module(home), name)
 
@@ -106,12 +106,12 @@ def install() -> None:
 
 
 def is_installed() -> bool:
-    """Whether `import pyflink` gives headwater in this process."""
+    """Return True if `import pyflink` gives headwater in this process."""
     return _finder in sys.meta_path
 
 
 def uninstall() -> None:
-    """Take the mapping back, and forget the aliases that were imported. For tests."""
+    """Undo the mapping and forget the imported aliases. For tests."""
     if is_installed():
         sys.meta_path.remove(_finder)
     for name in [name for name in sys.modules if name == PYFLINK or name.startswith(f"{PYFLINK}.")]:

@@ -1,4 +1,4 @@
-"""The broadcast state pattern: a stream that all partitions see, and a stream that is processed by what it said."""
+"""The broadcast state pattern: all partitions see one stream, and process another one by it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class BroadcastStream:
-    """Records for all partitions, and the states they are kept in. All it can be used for is `connect(...)`."""
+    """Records for all partitions, and the states that keep them. For `connect(...)` of another stream."""
 
     def __init__(self, input_stream: DataStream, broadcast_state_descriptors: list[MapStateDescriptor]) -> None:
         """`input_stream` is already partitioned by `broadcast()`."""

@@ -1,19 +1,10 @@
-"""Settings of checkpoints. They are exactly once and cut at the end of an epoch: there is less to choose."""
+"""Settings of checkpoints. There is less to choose than in Flink: they are exactly once, at the end of an epoch."""
 
 from __future__ import annotations
 
 from typing import Any, TypeVar, cast
 
-from headwater.common.config_options import (
-    CHECKPOINT_RETENTION,
-    CHECKPOINTING_ENABLED,
-    CHECKPOINTING_INTERVAL,
-    CHECKPOINTING_MIN_PAUSE,
-    CHECKPOINTING_MODE,
-    CHECKPOINTING_TIMEOUT,
-    EPOCH_DURATION,
-    TOLERABLE_FAILED_CHECKPOINTS,
-)
+from headwater.common import config_options as options
 from headwater.common.configuration import Configuration
 from headwater.common.errors import ConfigurationError, TypeMismatchError, short_repr
 from headwater.common.time import Duration, DurationLike, to_millis
@@ -27,9 +18,9 @@ _MAX_INT = 2**31 - 1
 
 
 class CheckpointConfig:
-    """A view on the environment's configuration: what is set here is a setting there, and the other way round.
+    """A view of the environment's configuration: what is set here is set there, and vice versa.
 
-    Setters of things that headwater has no use for remember the value, and say once that it has no effect.
+    Setters without effect here remember the value, and warn once.
     """
 
     def __init__(self, configuration: Configuration) -> None:
@@ -37,25 +28,25 @@ class CheckpointConfig:
         self._without_effect: dict[str, Any] = {}
 
     def is_checkpointing_enabled(self) -> bool:
-        return self._configuration.get(CHECKPOINTING_ENABLED)
+        return self._configuration.get(options.CHECKPOINTING_ENABLED)
 
     def get_checkpointing_mode(self) -> CheckpointingMode:
-        return CheckpointingMode[self._configuration.get(CHECKPOINTING_MODE)]
+        return CheckpointingMode[self._configuration.get(options.CHECKPOINTING_MODE)]
 
     def set_checkpointing_mode(self, checkpointing_mode: CheckpointingMode) -> CheckpointConfig:
-        """EXACTLY_ONCE is what you get; AT_LEAST_ONCE is kept by it too."""
+        """Checkpoints are EXACTLY_ONCE, whichever mode is set."""
         if not isinstance(checkpointing_mode, CheckpointingMode):
             raise TypeMismatchError(
                 f"set_checkpointing_mode() expects a CheckpointingMode, found {short_repr(checkpointing_mode)}"
             )
         if checkpointing_mode is CheckpointingMode.AT_LEAST_ONCE:
             warn_no_effect("CheckpointingMode.AT_LEAST_ONCE", "checkpoints are exactly once, which costs no more here")
-        self._configuration.set(CHECKPOINTING_MODE, checkpointing_mode.name)
+        self._configuration.set(options.CHECKPOINTING_MODE, checkpointing_mode.name)
         return self
 
     def get_checkpoint_interval(self) -> int:
-        """Milliseconds: the interval asked for, or the epoch duration: there is a checkpoint at least that often."""
-        return self._configuration.get(CHECKPOINTING_INTERVAL, self._configuration.get(EPOCH_DURATION))
+        """Return the interval in milliseconds; the epoch duration if none is set."""
+        return self._configuration.get(options.CHECKPOINTING_INTERVAL, self._configuration.get(options.EPOCH_DURATION))
 
     def set_checkpoint_interval(self, checkpoint_interval: DurationLike) -> CheckpointConfig:
         """Time from one checkpoint to the next (milliseconds, or a duration); without, every epoch ends with one.
@@ -64,22 +55,22 @@ class CheckpointConfig:
         epochs. Transactional sinks show their output at checkpoints.
         """
         interval_ms = to_millis(checkpoint_interval, "checkpoint interval", minimum=1)
-        self._configuration.set(CHECKPOINTING_INTERVAL, interval_ms)
+        self._configuration.set(options.CHECKPOINTING_INTERVAL, interval_ms)
         return self
 
     def get_externalized_checkpoint_retention(self) -> ExternalizedCheckpointRetention:
-        return ExternalizedCheckpointRetention[self._configuration.get(CHECKPOINT_RETENTION)]
+        return ExternalizedCheckpointRetention[self._configuration.get(options.CHECKPOINT_RETENTION)]
 
     def set_externalized_checkpoint_retention(
         self, retention_mode: ExternalizedCheckpointRetention
     ) -> CheckpointConfig:
-        """What happens to the checkpoint when the job is cancelled; by default it is kept."""
+        """Set what happens to the checkpoint when the job is cancelled. By default it is kept."""
         if not isinstance(retention_mode, ExternalizedCheckpointRetention):
             raise TypeMismatchError(
                 f"set_externalized_checkpoint_retention() expects an ExternalizedCheckpointRetention, "
                 f"found {short_repr(retention_mode)}"
             )
-        self._configuration.set(CHECKPOINT_RETENTION, retention_mode.name)
+        self._configuration.set(options.CHECKPOINT_RETENTION, retention_mode.name)
         return self
 
     def is_externalized_checkpoints_enabled(self) -> bool:
@@ -88,34 +79,34 @@ class CheckpointConfig:
         )
 
     def get_checkpoint_timeout(self) -> int:
-        return self._configuration.get(CHECKPOINTING_TIMEOUT)
+        return self._configuration.get(options.CHECKPOINTING_TIMEOUT)
 
     def set_checkpoint_timeout(self, checkpoint_timeout: DurationLike) -> CheckpointConfig:
         """A checkpoint that is not complete after this time (milliseconds, or a duration) has failed."""
         timeout_ms = to_millis(checkpoint_timeout, "checkpoint timeout", minimum=10)
-        self._configuration.set(CHECKPOINTING_TIMEOUT, timeout_ms)
+        self._configuration.set(options.CHECKPOINTING_TIMEOUT, timeout_ms)
         return self
 
     def get_min_pause_between_checkpoints(self) -> int:
-        return self._configuration.get(CHECKPOINTING_MIN_PAUSE)
+        return self._configuration.get(options.CHECKPOINTING_MIN_PAUSE)
 
     def set_min_pause_between_checkpoints(self, min_pause_between_checkpoints: DurationLike) -> CheckpointConfig:
         """Least time between the end of one checkpoint and the beginning of the next."""
         pause_ms = to_millis(min_pause_between_checkpoints, "pause between checkpoints", minimum=0)
-        self._configuration.set(CHECKPOINTING_MIN_PAUSE, pause_ms)
+        self._configuration.set(options.CHECKPOINTING_MIN_PAUSE, pause_ms)
         return self
 
     def get_tolerable_checkpoint_failure_number(self) -> int:
-        return self._configuration.get(TOLERABLE_FAILED_CHECKPOINTS)
+        return self._configuration.get(options.TOLERABLE_FAILED_CHECKPOINTS)
 
     def set_tolerable_checkpoint_failure_number(self, tolerable_checkpoint_failure_number: int) -> CheckpointConfig:
-        """So many checkpoints in a row may fail; the next one that succeeds contains what they would have."""
+        """Let this many checkpoints in a row fail. The next one that succeeds contains what they would have."""
         if not isinstance(tolerable_checkpoint_failure_number, int) or tolerable_checkpoint_failure_number < 0:
             raise ConfigurationError(
                 f"set_tolerable_checkpoint_failure_number() expects a number from 0, "
                 f"found {short_repr(tolerable_checkpoint_failure_number)}"
             )
-        self._configuration.set(TOLERABLE_FAILED_CHECKPOINTS, tolerable_checkpoint_failure_number)
+        self._configuration.set(options.TOLERABLE_FAILED_CHECKPOINTS, tolerable_checkpoint_failure_number)
         return self
 
     def is_fail_on_checkpointing_errors(self) -> bool:
@@ -167,7 +158,7 @@ class CheckpointConfig:
         return cast(T, self._without_effect.get(name, default))
 
     def _remember(self, name: str, value: Any, reason: str, harmless: Any = None) -> CheckpointConfig:
-        """Keep `value` for the getter; say that it has no effect, unless it asks for what is given anyway."""
+        """Keep `value` for the getter. Warn that it has no effect, unless it is what holds anyway."""
         self._without_effect[name] = value
         if value != harmless:
             warn_no_effect(name, reason)

@@ -6,7 +6,7 @@ from enum import Enum
 
 
 class CheckpointingMode(Enum):
-    """headwater always gives EXACTLY_ONCE; who asks for AT_LEAST_ONCE gets more than that."""
+    """headwater always gives EXACTLY_ONCE, also to jobs that ask for AT_LEAST_ONCE."""
 
     EXACTLY_ONCE = 0
     AT_LEAST_ONCE = 1

@@ -34,7 +34,7 @@ class CloseableIterator:
         return self.next()
 
     def next(self) -> Any:
-        """The next record; waits for it. StopIteration at the end."""
+        """Wait for the next record. Raises StopIteration at the end."""
         while self._next_in_batch >= len(self._batch):
             if self._closed:
                 raise StopIteration
@@ -46,7 +46,7 @@ class CloseableIterator:
         return self._batch[self._next_in_batch - 1]
 
     def close(self) -> None:
-        """Stop the job, if it runs, and forget the results not read yet. May be called again."""
+        """Stop the job, if it runs, and drop unread results. May be called again."""
         if self._closed:
             return
         self._closed = True

@@ -43,7 +43,7 @@ class ConnectedStreams:
         key_selector2: Callable[[Any], Any] | KeySelector | int | str,
         key_type: TypeInformation | None = None,
     ) -> ConnectedStreams:
-        """Bring the records of both streams with one key to one partition."""
+        """Send records of both streams with equal keys to the same partition."""
         return ConnectedStreams(
             self.stream1.key_by(key_selector1, key_type),
             self.stream2.key_by(key_selector2, key_type),
@@ -133,7 +133,7 @@ def add_two_input_node(
 
 
 def check_partner(method: str, stream1: DataStream, stream2: Any) -> None:
-    """Raise unless `stream2` can be brought together with `stream1`, whose method `method` was called."""
+    """Raise unless `stream2` can be combined with `stream1`. `method` is the method of `stream1` that was called."""
     if not hasattr(stream2, "_transformation"):
         raise TypeMismatchError(f"{method}() expects a stream, found {short_repr(stream2)}")
     if stream1._environment is not stream2._environment:
@@ -147,12 +147,12 @@ def check_partner(method: str, stream1: DataStream, stream2: Any) -> None:
 
 
 def has_timers(function: Any) -> bool:
-    """Whether `function` overrides `on_timer`."""
+    """Return True if `function` overrides `on_timer`."""
     own = getattr(type(function), "on_timer", None)
     inherited = (getattr(cls, "on_timer", None) for cls in type(function).__mro__ if is_headwater(cls))
     return own is not None and own not in inherited
 
 
 def is_headwater(cls: type) -> bool:
-    """Whether a class is headwater's own, not a user's."""
+    """Return True if a class is headwater's own, not a user's."""
     return cls.__module__.startswith("headwater.operators.")

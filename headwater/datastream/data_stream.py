@@ -1,4 +1,4 @@
-"""Streams of records, and what can be done with them. Each method adds to the environment's graph; nothing runs."""
+"""Streams of records and their operations. Each method adds to the environment's graph; nothing runs."""
 
 from __future__ import annotations
 
@@ -177,7 +177,7 @@ class DataStream(OperatorSettings):
                 raise TypeMismatchError(f"union() expects streams, found {short_repr(stream)}")
             if stream._environment is not self._environment:
                 raise PlanError("union() of streams of two environments; build both with the same one")
-            # A stream twice in one union needs a node of its own the second time, to be told apart.
+            # A stream that is twice in one union needs a node of its own the second time, or the two are one.
             part = stream if stream._transformation not in parts else stream.map(_same)
             parts.append(part._transformation)
         types = {part.output_type for part in parts}
@@ -237,7 +237,7 @@ class DataStream(OperatorSettings):
         key_selector: Callable[[Any], Any] | KeySelector | int | str,
         key_type: TypeInformation | None = None,
     ) -> KeyedStream:
-        """Bring all records with one key to one partition, where state and timers belong to the key.
+        """Send all records with one key to one partition. State and timers belong to the key.
 
         An index or a name selects a field of tuples, rows or dicts. Equal keys have one state, whatever their classes:
         `docs/keys.md` says what can be a key.
@@ -413,7 +413,7 @@ class DataStream(OperatorSettings):
 
 
 class KeyedStream(DataStream):
-    """A stream whose records are together with those of their key. What follows may use keyed state and timers."""
+    """A stream whose records with one key are in one partition. The next operator may use keyed state and timers."""
 
     def __init__(self, origin: DataStream, key_selector: KeyFunction, key_type: TypeInformation | None) -> None:
         self._origin = origin
@@ -547,7 +547,7 @@ class CachedDataStream(DataStream):
         super().__init__(origin._environment, origin._transformation)
 
     def invalidate(self) -> None:
-        """Nothing is kept, so there is nothing to let go."""
+        """Does nothing: nothing is kept."""
 
     def set_parallelism(self, parallelism: int) -> NoReturn:
         raise PlanError("set_parallelism() of a cached stream, which PyFlink refuses too; call it before cache()")

@@ -1,4 +1,4 @@
-"""A field that the records do not have is told where the program names it, as far as the records are known there."""
+"""Refuses a field that the records do not have, where the program names it, if the records are known there."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def _check_declared(call: str, field: int | str, declared: TypeInformation) -> N
 
 
 def _first_item(upstream: Transformation) -> list[Any]:
-    """The first record, if it is here already: that of a collection which nothing has changed since."""
+    """Return the first record if the program holds it: that of a collection which no operator has changed."""
     while isinstance(upstream, PartitionTransformation):
         upstream = upstream.upstream
     source = upstream.source if isinstance(upstream, SourceTransformation) else None

@@ -20,7 +20,7 @@ _METHOD_FOR = {
 
 
 def checked_function(method: str, function: Any, function_class: type[Function]) -> Any:
-    """`function`, if it can be given to `method`: a `function_class`, or what looks like one, or a callable.
+    """Return `function` if `method` can take it: a `function_class`, or what looks like one, or a callable.
 
     A class that is no function class is a callable like any other: `map(str)`.
     """
@@ -31,7 +31,7 @@ def checked_function(method: str, function: Any, function_class: type[Function])
             f"{expected}, found the class {function.__name__}; did you forget to call it: {function.__name__}()?"
         )
     if isinstance(function, type):
-        return partial(function)  # from here on a class would be taken for a forgotten call
+        return partial(function)  # wrapped, or later checks take the class for a forgotten call
     if isinstance(function, function_class):
         _check_arguments(expected, getattr(function, wanted), function_class, wanted)
         return function
@@ -47,7 +47,7 @@ def checked_function(method: str, function: Any, function_class: type[Function])
 
 
 def checked_function_class(method: str, function: Any, *classes: type[Function]) -> None:
-    """Raise unless `function` is an instance of one of `classes`: where a plain function could not say enough."""
+    """Raise unless `function` is an instance of one of `classes`. For methods that cannot take a plain function."""
     expected = f"{method}() expects {' or '.join(_article(cls.__name__) for cls in classes)}"
     if isinstance(function, type) and issubclass(function, Function):
         raise TypeMismatchError(
@@ -68,14 +68,14 @@ def check_no_generator(method: str, function: Any, instead: str = "flat_map()") 
 
 
 def _check_arguments(expected: str, called: Any, function_class: type[Function], wanted: str) -> None:
-    """Raise if `called` cannot be called as `function_class` says: better here than when Spark runs."""
+    """Raise if `called` cannot be called as `function_class` declares."""
     parameters = list(inspect.signature(getattr(function_class, wanted)).parameters)[1:]
     if not accepts(called, len(parameters)):
         raise TypeMismatchError(f"{expected} of ({', '.join(parameters)}), found {signature_text(called)}")
 
 
 def _kind(function: Function) -> str:
-    """The nearest class of headwater that `function` extends: users' own names say nothing to others."""
+    """Return the name of the nearest class of headwater that `function` extends."""
     return next(cls.__name__ for cls in type(function).__mro__ if cls.__module__.startswith("headwater.operators."))
 
 

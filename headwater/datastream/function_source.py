@@ -4,24 +4,14 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import cloudpickle
 
 from headwater.common.connector import Source, Split, SplitReader
 from headwater.common.errors import TypeMismatchError
+from headwater.datastream.connectors.driver_records import RecordReader, Slice
 from headwater.operators.results import taken
-
-
-@dataclass(frozen=True)
-class _Slice:
-    """The records that one epoch may read, from the driver to the task."""
-
-    start: int
-    records: bytes
-    ended: bool
-    """True: these are the last records."""
 
 
 class FunctionSource(Source):
@@ -59,31 +49,13 @@ class FunctionSource(Source):
         del self._kept[: start - self._kept_from]
         self._kept_from = start
         records = self._kept[:budget]
-        return Split(split.split_id, _Slice(start, cloudpickle.dumps(records), len(records) < budget))
+        return Split(split.split_id, Slice(start, cloudpickle.dumps(records), len(records) < budget))
 
     def open_reader(self, split: Split, position: Any | None) -> SplitReader:
         start = 0 if position is None else position
-        if isinstance(split.payload, _Slice):
-            records = iter(cloudpickle.loads(split.payload.records)[start - split.payload.start :])
-            return _FunctionReader(records, start, split.payload.ended)
-        return _FunctionReader(itertools.islice(_iterate(self.produce), start, None), start, True)
-
-
-class _FunctionReader(SplitReader):
-    gives_away = True
-
-    def __init__(self, records: Iterator[Any], position: int, ended: bool) -> None:
-        self._records = records
-        self._position = position
-        self._ended = ended
-
-    def read_batch(self, max_records: int) -> list[Any] | None:
-        batch = taken(itertools.islice(self._records, max_records))
-        self._position += len(batch)
-        return None if not batch and self._ended else batch
-
-    def position(self) -> int:
-        return self._position
+        if isinstance(split.payload, Slice):
+            return split.payload.reader(start)
+        return RecordReader(itertools.islice(_iterate(self.produce), start, None), start, ended=True)
 
 
 def _iterate(produce: Callable[[], Iterable[Any]]) -> Iterator[Any]:

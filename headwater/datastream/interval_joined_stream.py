@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class IntervalJoin:
-    """Two keyed streams whose interval is still to be said."""
+    """Two keyed streams without an interval yet."""
 
     def __init__(self, left: KeyedStream, right: KeyedStream) -> None:
         check_partner("interval_join", left, right)
@@ -58,23 +58,23 @@ class IntervalJoined:
         return self._with(upper_ms=self._settings.upper_ms - 1)
 
     def left_outer(self) -> IntervalJoined:
-        """Hand over left records that no right one came for, with None as the right one. Beyond Flink."""
+        """Also emit left records without a match, with None as the right one. Not in Flink."""
         return self._with(left_outer=True)
 
     def right_outer(self) -> IntervalJoined:
-        """Hand over right records that no left one came for, with None as the left one. Beyond Flink."""
+        """Also emit right records without a match, with None as the left one. Not in Flink."""
         return self._with(right_outer=True)
 
     def full_outer(self) -> IntervalJoined:
-        """`left_outer()` and `right_outer()`. Beyond Flink."""
+        """`left_outer()` and `right_outer()`. Not in Flink."""
         return self._with(left_outer=True, right_outer=True)
 
     def side_output_left_late_data(self, output_tag: OutputTag) -> IntervalJoined:
-        """Left records behind the watermark go to this side output, not away."""
+        """Send left records behind the watermark to this side output instead of dropping them."""
         return self._with(left_late_tag=_tag("side_output_left_late_data", output_tag))
 
     def side_output_right_late_data(self, output_tag: OutputTag) -> IntervalJoined:
-        """Right records behind the watermark go to this side output, not away."""
+        """Send right records behind the watermark to this side output instead of dropping them."""
         return self._with(right_late_tag=_tag("side_output_right_late_data", output_tag))
 
     def process(

@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar
 
 from headwater.common.errors import TypeMismatchError, short_repr
 from headwater.common.output_tag import OutputTag
@@ -40,10 +40,11 @@ if TYPE_CHECKING:
     from headwater.datastream.data_stream import DataStream, KeyedStream
 
 Selector = Callable[[Any], Any] | KeySelector | int | str
+W = TypeVar("W", bound="_WithWindow")
 
 
 class _TwoStreams:
-    """Two streams, and what was said about them so far."""
+    """Two streams and the keys chosen so far."""
 
     def __init__(self, method: str, first: DataStream, second: DataStream) -> None:
         check_partner(method, first, second)
@@ -66,15 +67,15 @@ class _TwoStreams:
             kind=f"{label} input",
             upstreams=(stream._transformation,),
             factory=partial(MapOperator, Tag(side)),
-            parallelism_of_input=True,  # so it is chained: tagging records needs no shuffle
+            parallelism_of_input=True,  # so that it is chained: tagging needs no shuffle
         )
         return stream._add_node(node)
 
 
-class _Joining(ABC):
-    """What `join(...)` and `co_group(...)` give: the keys come next."""
+class _Joining:
+    """Two streams that `join(...)` or `co_group(...)` brought together. The keys come next."""
 
-    _method: str
+    _method: ClassVar[str]
 
     def __init__(self, stream1: DataStream, stream2: DataStream) -> None:
         self._streams = _TwoStreams(self._method, stream1, stream2)
@@ -90,9 +91,9 @@ class JoinedStreams(_Joining):
 
     _method = "join"
 
-    def where(self, key_selector: Selector, key_type: TypeInformation | None = None) -> JoinWhere:
-        """The key of the first stream's records."""
-        return JoinWhere(self._where(key_selector, key_type))
+    def where(self, key_selector: Selector, key_type: TypeInformation | None = None) -> Where[JoinWithWindow]:
+        """Set the key of the first stream's records."""
+        return Where(self._where(key_selector, key_type), JoinWithWindow)
 
 
 class CoGroupedStreams(_Joining):
@@ -100,55 +101,34 @@ class CoGroupedStreams(_Joining):
 
     _method = "co_group"
 
-    def where(self, key_selector: Selector, key_type: TypeInformation | None = None) -> CoGroupWhere:
-        """The key of the first stream's records."""
-        return CoGroupWhere(self._where(key_selector, key_type))
+    def where(self, key_selector: Selector, key_type: TypeInformation | None = None) -> Where[CoGroupWithWindow]:
+        """Set the key of the first stream's records."""
+        return Where(self._where(key_selector, key_type), CoGroupWithWindow)
 
 
-class JoinWhere:
-    """A join whose second key is still to be said."""
+class Where(Generic[W]):
+    """A join or co-group that lacks its second key."""
 
-    def __init__(self, streams: _TwoStreams) -> None:
+    def __init__(self, streams: _TwoStreams, windowed: type[W]) -> None:
         self._streams = streams
+        self._windowed = windowed
 
-    def equal_to(self, key_selector: Selector) -> JoinEqualTo:
-        """The key of the second stream's records: equal keys meet."""
-        return JoinEqualTo(self._streams, key_function("equal_to", key_selector))
-
-
-class CoGroupWhere:
-    """A co-group whose second key is still to be said."""
-
-    def __init__(self, streams: _TwoStreams) -> None:
-        self._streams = streams
-
-    def equal_to(self, key_selector: Selector) -> CoGroupEqualTo:
-        """The key of the second stream's records: equal keys meet."""
-        return CoGroupEqualTo(self._streams, key_function("equal_to", key_selector))
+    def equal_to(self, key_selector: Selector) -> EqualTo[W]:
+        """Set the key of the second stream's records: equal keys meet."""
+        return EqualTo(self._streams, key_function("equal_to", key_selector), self._windowed)
 
 
-class JoinEqualTo:
-    """A join whose window is still to be said."""
+class EqualTo(Generic[W]):
+    """A join or co-group that lacks its window."""
 
-    def __init__(self, streams: _TwoStreams, key_of_second: KeyFunction) -> None:
+    def __init__(self, streams: _TwoStreams, key_of_second: KeyFunction, windowed: type[W]) -> None:
         self._streams = streams
         self._key_of_second = key_of_second
+        self._windowed = windowed
 
-    def window(self, window_assigner: WindowAssigner[Any, Any]) -> JoinWithWindow:
-        """Records meet if they are in one window. Where an assigner looks at elements, it gets (stream, record)."""
-        return JoinWithWindow(self._streams, self._key_of_second, window_assigner)
-
-
-class CoGroupEqualTo:
-    """A co-group whose window is still to be said."""
-
-    def __init__(self, streams: _TwoStreams, key_of_second: KeyFunction) -> None:
-        self._streams = streams
-        self._key_of_second = key_of_second
-
-    def window(self, window_assigner: WindowAssigner[Any, Any]) -> CoGroupWithWindow:
-        """Records meet if they are in one window. Where an assigner looks at elements, it gets (stream, record)."""
-        return CoGroupWithWindow(self._streams, self._key_of_second, window_assigner)
+    def window(self, window_assigner: WindowAssigner[Any, Any]) -> W:
+        """Let records meet that are in one window. An assigner that looks at elements gets (stream, record)."""
+        return self._windowed(self._streams, self._key_of_second, window_assigner)
 
 
 class _WithWindow(ABC):
@@ -173,7 +153,7 @@ class _WithWindow(ABC):
         return self
 
     def allowed_lateness(self, time_ms: DurationLike) -> Self:
-        """Keep windows for so long after their end: records that come until then make them fire again."""
+        """Keep windows this long after their end: a record that comes until then makes them fire again."""
         self._windowed.allowed_lateness(time_ms)
         return self
 

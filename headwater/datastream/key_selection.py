@@ -1,4 +1,4 @@
-"""Turns every way to name a key into one callable, for routing and for keyed operators."""
+"""Turns each way to name a key into a callable, for routing and for keyed operators."""
 
 from __future__ import annotations
 

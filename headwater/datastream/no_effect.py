@@ -1,4 +1,4 @@
-"""Settings of PyFlink that are accepted so that programs run unchanged, but that mean nothing here: say so, once."""
+"""Settings of PyFlink that are accepted, so that programs run unchanged, but have no effect here. Warns once."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ class NoEffectWarning(UserWarning):
 
 
 def warn_no_effect(setting: str, reason: str) -> None:
-    """Tell the user, the first time in this process, that `setting` does nothing. Call it from the setter itself."""
+    """Warn, once per process, that `setting` has no effect. Call it from the setter itself."""
     if setting not in _said:
         _said.add(setting)
         warnings.warn(f"{setting} has no effect in headwater: {reason}", NoEffectWarning, stacklevel=3)
 
 
 def forget_warnings() -> None:
-    """Say everything again. For tests."""
+    """Warn about every setting again. For tests."""
     _said.clear()

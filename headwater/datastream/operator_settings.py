@@ -1,4 +1,4 @@
-"""What can be said about the operator that a stream, or a sink, stands for: name, uid, parallelism, chaining."""
+"""Settings of the operator behind a stream or a sink: name, uid, parallelism, chaining."""
 
 from __future__ import annotations
 
@@ -97,7 +97,8 @@ class OperatorSettings(ABC):
 
 
 def positive(method: str, number: int, argument: str = "") -> int:
-    """`number` if it is a whole number of at least 1; `argument` is its name where a method has several."""
+    """Return `number` if it is a whole number of at least 1. `argument` names it in the error, if the method has
+    several."""
     if not isinstance(number, int) or isinstance(number, bool) or number < 1:
         expected = f"{argument}, " if argument else ""
         raise TypeMismatchError(f"{method}() expects {expected}a whole number of at least 1, found {number!r}")

@@ -1,7 +1,7 @@
-"""What user code needs beside itself: files, packages, an interpreter. All of it becomes settings of the job.
+"""What user code needs besides itself: files, packages, an interpreter. All of it becomes settings of the job.
 
 * Python files are in `headwater.python.files`: the runtime makes them importable where functions run.
-* A requirements file is in `headwater.python.requirements`: what it lists must be installed there; nobody installs it.
+* A requirements file is in `headwater.python.requirements`: what it lists must be installed there already.
 * Archives, jars and the interpreter are Spark's own settings (`spark.archives`, `spark.jars`, `spark.pyspark.python`).
 """
 

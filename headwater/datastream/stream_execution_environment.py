@@ -5,24 +5,11 @@ from __future__ import annotations
 import itertools
 import os
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from typing import Any, ClassVar, TypeVar
 
+from headwater.common import config_options as options
 from headwater.common.config.session_defaults import session_defaults
-from headwater.common.config_options import (
-    CHECKPOINTING_ENABLED,
-    CHECKPOINTING_INTERVAL,
-    EPOCH_DURATION,
-    MAX_PARALLELISM,
-    OPERATOR_CHAINING,
-    OPTIONS,
-    PARALLELISM,
-    PIPELINE_NAME,
-    RUNTIME_MODE,
-    TYPE_CHECK,
-    ConfigOption,
-    resolve,
-)
+from headwater.common.config_options import ConfigOption, resolve
 from headwater.common.configuration import Configuration
 from headwater.common.connector import Source
 from headwater.common.errors import TypeMismatchError, short_repr
@@ -52,15 +39,12 @@ from headwater.datastream.operator_settings import positive
 from headwater.datastream.python_dependencies import PythonDependencies
 from headwater.datastream.timestamps import check_strategy, does_something, timestamps_node
 from headwater.graph.describe import to_json
-from headwater.graph.logical_graph import PlanSettings
 from headwater.graph.plan import JobPlan
 from headwater.graph.planner import plan
 from headwater.graph.transformation import OperatorTransformation, SourceTransformation
 from headwater.operators.functions.plain import SourceFunction
 
 T = TypeVar("T")
-
-DEFAULT_JOB_NAME = "Streaming Job"
 
 
 class StreamExecutionEnvironment(PythonDependencies, NotYet):
@@ -98,34 +82,34 @@ class StreamExecutionEnvironment(PythonDependencies, NotYet):
 
     def set_parallelism(self, parallelism: int) -> StreamExecutionEnvironment:
         """The parallelism of every operator that does not set its own."""
-        self._configuration.set(PARALLELISM, positive("set_parallelism", parallelism))
+        self._configuration.set(options.PARALLELISM, positive("set_parallelism", parallelism))
         return self
 
     def get_parallelism(self) -> int:
-        return self._value(PARALLELISM)
+        return self._value(options.PARALLELISM)
 
     def set_max_parallelism(self, max_parallelism: int) -> StreamExecutionEnvironment:
         """The number of key groups: fixed once the job has a checkpoint."""
-        self._configuration.set(MAX_PARALLELISM, positive("set_max_parallelism", max_parallelism))
+        self._configuration.set(options.MAX_PARALLELISM, positive("set_max_parallelism", max_parallelism))
         return self
 
     def get_max_parallelism(self) -> int:
-        return self._value(MAX_PARALLELISM)
+        return self._value(options.MAX_PARALLELISM)
 
     def set_runtime_mode(self, execution_mode: RuntimeExecutionMode) -> StreamExecutionEnvironment:
         """STREAMING (the default), BATCH, or AUTOMATIC: BATCH if all sources are bounded."""
         if not isinstance(execution_mode, RuntimeExecutionMode):
             raise TypeMismatchError(f"set_runtime_mode() expects a RuntimeExecutionMode, found {execution_mode!r}")
-        self._configuration.set(RUNTIME_MODE, execution_mode.name)
+        self._configuration.set(options.RUNTIME_MODE, execution_mode.name)
         return self
 
     def disable_operator_chaining(self) -> StreamExecutionEnvironment:
         """Give every operator a stage of its own. Slow: each step is a shuffle. Helps to find a slow operator."""
-        self._configuration.set(OPERATOR_CHAINING, False)
+        self._configuration.set(options.OPERATOR_CHAINING, False)
         return self
 
     def is_chaining_enabled(self) -> bool:
-        return self._value(OPERATOR_CHAINING)
+        return self._value(options.OPERATOR_CHAINING)
 
     def get_checkpoint_config(self) -> CheckpointConfig:
         return self._checkpoint_config
@@ -134,7 +118,7 @@ class StreamExecutionEnvironment(PythonDependencies, NotYet):
         self, interval: DurationLike, mode: CheckpointingMode | None = None
     ) -> StreamExecutionEnvironment:
         """Checkpoint at least every `interval` (milliseconds, or a duration). On by default, with every epoch."""
-        self._configuration.set(CHECKPOINTING_ENABLED, True)
+        self._configuration.set(options.CHECKPOINTING_ENABLED, True)
         self._checkpoint_config.set_checkpoint_interval(interval)
         if mode is not None:
             self._checkpoint_config.set_checkpointing_mode(mode)
@@ -172,19 +156,19 @@ class StreamExecutionEnvironment(PythonDependencies, NotYet):
 
     def get_buffer_timeout(self) -> int:
         """Milliseconds that a record may wait for others: the epoch duration."""
-        return self._value(EPOCH_DURATION)
+        return self._value(options.EPOCH_DURATION)
 
     def is_chaining_of_operators_with_different_max_parallelism_enabled(self) -> bool:
         """Always: a job has one max parallelism."""
         return True
 
     def set_default_savepoint_directory(self, directory: str) -> StreamExecutionEnvironment:
-        """Where savepoints go that are asked for without a directory."""
-        self._configuration.set_string("execution.checkpointing.savepoint-dir", directory)
+        """Set where savepoints go that name no directory."""
+        self._configuration.set(options.SAVEPOINT_DIRECTORY, directory)
         return self
 
     def get_default_savepoint_directory(self) -> str | None:
-        return self._configuration.get_string("execution.checkpointing.savepoint-dir", "") or None
+        return self._configuration.get(options.SAVEPOINT_DIRECTORY) or None
 
     def register_slot_sharing_group(self, slot_sharing_group: Any) -> StreamExecutionEnvironment:
         """Accepted for PyFlink's sake; no effect."""
@@ -192,14 +176,14 @@ class StreamExecutionEnvironment(PythonDependencies, NotYet):
         return self
 
     def get_default_local_parallelism(self) -> int:
-        """What the parallelism is if nobody sets it: the number of cores."""
-        return PARALLELISM.default_value() or 1
+        """Return the default parallelism: the number of cores."""
+        return options.PARALLELISM.default_value() or 1
 
     def set_default_local_parallelism(self, parallelism: int) -> None:
-        """The parallelism, unless it is set otherwise."""
+        """Set the parallelism, unless it is set already."""
         positive("set_default_local_parallelism", parallelism)
-        if not self._configuration.contains_key(PARALLELISM.key):
-            self._configuration.set(PARALLELISM, parallelism)
+        if not self._configuration.contains_key(options.PARALLELISM.key):
+            self._configuration.set(options.PARALLELISM, parallelism)
 
     # --- sources ------------------------------------------------------------------------------------------------
 
@@ -209,7 +193,7 @@ class StreamExecutionEnvironment(PythonDependencies, NotYet):
             items = list(collection)
         except TypeError:
             raise TypeMismatchError(f"from_collection() expects a collection, found {short_repr(collection)}") from None
-        if declared("from_collection", type_info) is not None and self._value(TYPE_CHECK):
+        if declared("from_collection", type_info) is not None and self._value(options.TYPE_CHECK):
             items = _checked(items, type_info)  # type: ignore[arg-type]
         source = CollectionSource(items, type_info)
         return self._add_source(source, "Collection Source", type_info, parallelism=1, checked=True)
@@ -360,34 +344,22 @@ class StreamExecutionEnvironment(PythonDependencies, NotYet):
         self._operators.clear()
 
         def replan(parallelism: int) -> JobPlan:
-            return plan(operators, replace(self._plan_settings(configuration), parallelism=parallelism))
+            return plan(operators, Configuration(configuration).set(options.PARALLELISM, parallelism))
 
         return get_executor().launch(job, configuration, replan)
 
     def _plan(self, job_name: str | None) -> tuple[JobPlan, Configuration]:
-        """The plan of what was built, and the configuration it holds for, with nothing left unset."""
+        """Return the plan of what was built, and its configuration, resolved."""
         configuration = resolve(self._configuration)
-        # A checkpoint comes at the end of an epoch: to have one in time, epochs must be as short as the interval.
-        interval_ms = configuration.get(CHECKPOINTING_INTERVAL, configuration.get(EPOCH_DURATION))
-        configuration.set(EPOCH_DURATION, min(configuration.get(EPOCH_DURATION), interval_ms))
+        # A checkpoint comes at the end of an epoch, so epochs must not be longer than the interval.
+        interval_ms = configuration.get(options.CHECKPOINTING_INTERVAL, configuration.get(options.EPOCH_DURATION))
+        configuration.set(options.EPOCH_DURATION, min(configuration.get(options.EPOCH_DURATION), interval_ms))
         if job_name is not None:
-            configuration.set(PIPELINE_NAME, job_name)
-        return plan(self._operators, self._plan_settings(configuration)), configuration
-
-    def _plan_settings(self, configuration: Configuration) -> PlanSettings:
-        values = {option.key: configuration.get(option) for option in OPTIONS}
-        return PlanSettings(
-            job_name=configuration.get(PIPELINE_NAME, DEFAULT_JOB_NAME),
-            parallelism=configuration.get(PARALLELISM),
-            max_parallelism=configuration.get(MAX_PARALLELISM),
-            runtime_mode=configuration.get(RUNTIME_MODE),
-            chaining=configuration.get(OPERATOR_CHAINING),
-            type_check=configuration.get(TYPE_CHECK),
-            values={**values, "job_parameters": self._execution_config.get_global_job_parameters()},
-        )
+            configuration.set(options.PIPELINE_NAME, job_name)
+        return plan(self._operators, configuration), configuration
 
     def _value(self, option: ConfigOption[T]) -> T:
-        """What holds for one option: set, from the environment variable, or the default."""
+        """Return the value of one option: what was set, else the environment variable, else the default."""
         keys = (option.key, *option.former_keys)
         given = {key: value for key, value in self._configuration.raw_items() if key in keys}
         return resolve(Configuration.from_dict(given)).get(option)
@@ -401,7 +373,7 @@ def _configuration(method: str, configuration: Any) -> Configuration:
 
 
 def _checked(items: list[Any], type_info: TypeInformation) -> list[Any]:
-    """`items`, brought to their declared type; an error names the item."""
+    """Return `items`, converted to their declared type. An error names the item."""
     try:
         return compile_batch_checker(type_info)(list(items))
     except TypeMismatchError:

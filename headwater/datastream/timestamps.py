@@ -1,4 +1,4 @@
-"""The node that gives records timestamps and makes watermarks: behind a source, or where the user asks for it."""
+"""The operator that assigns timestamps and emits watermarks: behind a source, or where the user asks for it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def does_something(strategy: WatermarkStrategy) -> bool:
 def timestamps_node(
     upstream: Transformation, strategy: WatermarkStrategy, source_name: str | None = None
 ) -> OperatorTransformation:
-    """The operator for `strategy`. It runs at the parallelism of what it reads, so that it does not mix splits up."""
+    """Return the operator for `strategy`. It has the parallelism of its input, so that it does not mix splits."""
     check_strategy("assign_timestamps_and_watermarks", strategy)
     return OperatorTransformation(
         name="Timestamps/Watermarks",
@@ -27,9 +27,9 @@ def timestamps_node(
         upstreams=(upstream,),
         factory=partial(TimestampsAndWatermarksOperator, strategy, source_name=source_name),
         configured={
-            "max_ahead_ms": MAX_TIMESTAMP_AHEAD.key,
-            "bad_timestamps": BAD_TIMESTAMPS_POLICY.key,
-            "watermark_interval_ms": AUTO_WATERMARK_INTERVAL.key,
+            "max_ahead_ms": MAX_TIMESTAMP_AHEAD,
+            "bad_timestamps": BAD_TIMESTAMPS_POLICY,
+            "watermark_interval_ms": AUTO_WATERMARK_INTERVAL,
         },
         function=strategy,
         output_type=upstream.output_type,

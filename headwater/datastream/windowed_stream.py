@@ -1,14 +1,13 @@
 """Streams cut into windows: what happens in them. Names and signatures as in `pyflink.datastream.data_stream`.
 
-Beyond PyFlink there are evictors, and plain functions do where a window function is expected.
+Beyond PyFlink there are evictors, and a plain function may stand for a window function.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar
 
 from headwater.common.errors import PlanError, TypeMismatchError, short_repr
 from headwater.common.output_tag import OutputTag
@@ -37,13 +36,23 @@ if TYPE_CHECKING:
     from headwater.datastream.data_stream import DataStream, KeyedStream
     from headwater.datastream.stream_execution_environment import StreamExecutionEnvironment
 
+F = TypeVar("F")
+P = TypeVar("P")
+
 _AGGREGATE_METHODS = ("create_accumulator", "add", "get_result", "merge")
 
 
-class _WindowedBase(ABC):
-    """What both kinds of windowed stream are told alike. Not an operator: the method that ends it adds one."""
+class _WindowedBase(Generic[F, P]):
+    """Settings and operations of both kinds of windowed stream. It is no operator: the last method adds one.
 
-    _kind: str
+    `F` and `P` are the function classes for `apply` and for `process`.
+    """
+
+    _kind: ClassVar[str]
+    _function_class: ClassVar[type[Any]]
+    _plain_function_class: ClassVar[type[Any]]
+    _process_class: ClassVar[type[Any]]
+    _plain_process_class: ClassVar[type[Any]]
 
     def __init__(self, keyed_stream: KeyedStream, window_assigner: WindowAssigner[Any, Any]) -> None:
         if not isinstance(window_assigner, WindowAssigner):
@@ -84,7 +93,7 @@ class _WindowedBase(ABC):
         return self
 
     def allowed_lateness(self, time_ms: DurationLike) -> Self:
-        """Keep event-time windows for so long after their end: records that come until then make them fire again."""
+        """Keep event-time windows this long after their end: a record that comes until then makes them fire again."""
         self._allowed_lateness = to_millis(time_ms, "allowed_lateness()", minimum=0)
         if self._allowed_lateness and not self._window_assigner.is_event_time():
             warn_no_effect("allowed_lateness", f"{self._window_assigner!r} is not by event time, so nothing is late")
@@ -100,19 +109,26 @@ class _WindowedBase(ABC):
         self._late_data_output_tag = output_tag
         return self
 
-    def _reduce(self, reduce_function: Any, window_function: Any, output_type: TypeInformation | None) -> DataStream:
+    def reduce(
+        self,
+        reduce_function: Callable[[Any, Any], Any] | ReduceFunction,
+        window_function: F | P | None = None,
+        output_type: TypeInformation | None = None,
+    ) -> DataStream:
+        """Combine the records of each window into one as they come; `window_function` then gets that one."""
         function = checked_function("reduce", reduce_function, ReduceFunction)
         check_no_generator("reduce", function)
         self._check_window_function("reduce", window_function)
         return self._add(Reduced(function), window_function, output_type, keeps_type=window_function is None)
 
-    def _aggregate(
+    def aggregate(
         self,
-        aggregate_function: Any,
-        window_function: Any,
-        accumulator_type: TypeInformation | list[TypeInformation] | None,
-        output_type: TypeInformation | None,
+        aggregate_function: AggregateFunction,
+        window_function: F | P | None = None,
+        accumulator_type: TypeInformation | list[TypeInformation] | None = None,
+        output_type: TypeInformation | None = None,
     ) -> DataStream:
+        """Add the records of each window to an accumulator as they come; `window_function` then gets its result."""
         missing = [name for name in _AGGREGATE_METHODS if not callable(getattr(aggregate_function, name, None))]
         if missing or isinstance(aggregate_function, type):
             lacks = "" if isinstance(aggregate_function, type) else f", which lacks {', '.join(missing)}"
@@ -120,7 +136,7 @@ class _WindowedBase(ABC):
                 f"aggregate() expects an AggregateFunction, found {short_repr(aggregate_function)}"
                 f"{lacks}{_forgotten_call(aggregate_function)}"
             )
-        # Accumulators are pickled as they are: the type is only looked at, so that a wrong call is noticed.
+        # Accumulators are pickled as they are: the type is checked only to find wrong calls.
         accumulator = Types.ROW(accumulator_type) if isinstance(accumulator_type, list) else accumulator_type
         if accumulator is not None and not isinstance(accumulator, TypeInformation):
             raise TypeMismatchError(
@@ -129,9 +145,37 @@ class _WindowedBase(ABC):
         self._check_window_function("aggregate", window_function)
         return self._add(Aggregated(aggregate_function), window_function, output_type)
 
-    @abstractmethod
+    def apply(self, window_function: F | Callable[..., Any], output_type: TypeInformation | None = None) -> DataStream:
+        """Call `window_function(key, window, elements)` for each window; without the key if there is none.
+
+        All elements are kept until then.
+        """
+        function = checked_function("window().apply", window_function, self._function_class)
+        if not isinstance(function, self._function_class):
+            function = self._plain_function_class(getattr(function, "apply", function))
+        return self._add(Buffered(), function, output_type)
+
+    def process(
+        self,
+        process_window_function: P | Callable[..., Any],
+        output_type: TypeInformation | None = None,
+    ) -> DataStream:
+        """Call `process_window_function(key, context, elements)` for each window; without the key if there is none.
+
+        All elements are kept until then.
+        """
+        function = checked_function("window().process", process_window_function, self._process_class)
+        if not isinstance(function, self._process_class):
+            function = self._plain_process_class(getattr(function, "process", function))
+        return self._add(Buffered(), function, output_type)
+
     def _check_window_function(self, method: str, window_function: Any) -> None:
-        """Raise unless `window_function` is None or of the kind that goes with this stream."""
+        kinds = (self._function_class, self._process_class)
+        if window_function is not None and not isinstance(window_function, kinds):
+            raise TypeMismatchError(
+                f"{method}(): window_function must be {' or '.join(map(_one, kinds))}, "
+                f"found {short_repr(window_function)}{_forgotten_call(window_function)}"
+            )
 
     def _add(
         self,
@@ -170,116 +214,23 @@ class _WindowedBase(ABC):
         return stream.set_description(f"{self._kind}({assigner!r}, {type(trigger).__name__}, {described})")
 
 
-class WindowedStream(_WindowedBase):
+class WindowedStream(_WindowedBase[WindowFunction[Any, Any, Any, Any], ProcessWindowFunction[Any, Any, Any, Any]]):
     """A keyed stream cut into windows, of each key for itself."""
 
     _kind = "Window"
-
-    def reduce(
-        self,
-        reduce_function: Callable[[Any, Any], Any] | ReduceFunction,
-        window_function: WindowFunction[Any, Any, Any, Any] | ProcessWindowFunction[Any, Any, Any, Any] | None = None,
-        output_type: TypeInformation | None = None,
-    ) -> DataStream:
-        """Combine the records of each window into one as they come; `window_function` then gets that one."""
-        return self._reduce(reduce_function, window_function, output_type)
-
-    def aggregate(
-        self,
-        aggregate_function: AggregateFunction,
-        window_function: WindowFunction[Any, Any, Any, Any] | ProcessWindowFunction[Any, Any, Any, Any] | None = None,
-        accumulator_type: TypeInformation | None = None,
-        output_type: TypeInformation | None = None,
-    ) -> DataStream:
-        """Add the records of each window to an accumulator as they come; `window_function` then gets its result."""
-        return self._aggregate(aggregate_function, window_function, accumulator_type, output_type)
-
-    def apply(
-        self,
-        window_function: WindowFunction[Any, Any, Any, Any] | Callable[[Any, Any, Iterable[Any]], Any],
-        output_type: TypeInformation | None = None,
-    ) -> DataStream:
-        """Call `window_function(key, window, elements)` for each window. All elements are kept until then."""
-        function = checked_function("window().apply", window_function, WindowFunction)
-        if not isinstance(function, WindowFunction):
-            function = PlainWindowFunction(getattr(function, "apply", function))
-        return self._add(Buffered(), function, output_type)
-
-    def process(
-        self,
-        process_window_function: ProcessWindowFunction[Any, Any, Any, Any] | Callable[[Any, Any, Iterable[Any]], Any],
-        output_type: TypeInformation | None = None,
-    ) -> DataStream:
-        """Call `process_window_function(key, context, elements)` for each window. All elements are kept until then."""
-        function = checked_function("window().process", process_window_function, ProcessWindowFunction)
-        if not isinstance(function, ProcessWindowFunction):
-            function = PlainProcessWindowFunction(getattr(function, "process", function))
-        return self._add(Buffered(), function, output_type)
-
-    def _check_window_function(self, method: str, window_function: Any) -> None:
-        if window_function is not None and not isinstance(window_function, WindowFunction | ProcessWindowFunction):
-            raise TypeMismatchError(
-                f"{method}(): window_function must be a WindowFunction or a ProcessWindowFunction, "
-                f"found {short_repr(window_function)}{_forgotten_call(window_function)}"
-            )
+    _function_class, _plain_function_class = WindowFunction, PlainWindowFunction
+    _process_class, _plain_process_class = ProcessWindowFunction, PlainProcessWindowFunction
 
 
-class AllWindowedStream(_WindowedBase):
+class AllWindowedStream(_WindowedBase[AllWindowFunction[Any, Any, Any], ProcessAllWindowFunction[Any, Any, Any]]):
     """A stream that is not keyed, cut into windows. One partition does all the work."""
 
     _kind = "AllWindow"
+    _function_class, _plain_function_class = AllWindowFunction, PlainAllWindowFunction
+    _process_class, _plain_process_class = ProcessAllWindowFunction, PlainProcessAllWindowFunction
 
     def __init__(self, data_stream: DataStream, window_assigner: WindowAssigner[Any, Any]) -> None:
         super().__init__(data_stream.key_by(_the_only_key), window_assigner)
-
-    def reduce(
-        self,
-        reduce_function: Callable[[Any, Any], Any] | ReduceFunction,
-        window_function: AllWindowFunction[Any, Any, Any] | ProcessAllWindowFunction[Any, Any, Any] | None = None,
-        output_type: TypeInformation | None = None,
-    ) -> DataStream:
-        """Combine the records of each window into one as they come; `window_function` then gets that one."""
-        return self._reduce(reduce_function, window_function, output_type)
-
-    def aggregate(
-        self,
-        aggregate_function: AggregateFunction,
-        window_function: AllWindowFunction[Any, Any, Any] | ProcessAllWindowFunction[Any, Any, Any] | None = None,
-        accumulator_type: TypeInformation | None = None,
-        output_type: TypeInformation | None = None,
-    ) -> DataStream:
-        """Add the records of each window to an accumulator as they come; `window_function` then gets its result."""
-        return self._aggregate(aggregate_function, window_function, accumulator_type, output_type)
-
-    def apply(
-        self,
-        window_function: AllWindowFunction[Any, Any, Any] | Callable[[Any, Iterable[Any]], Any],
-        output_type: TypeInformation | None = None,
-    ) -> DataStream:
-        """Call `window_function(window, elements)` for each window. All elements are kept until then."""
-        function = checked_function("window().apply", window_function, AllWindowFunction)
-        if not isinstance(function, AllWindowFunction):
-            function = PlainAllWindowFunction(getattr(function, "apply", function))
-        return self._add(Buffered(), function, output_type)
-
-    def process(
-        self,
-        process_window_function: ProcessAllWindowFunction[Any, Any, Any] | Callable[[Any, Iterable[Any]], Any],
-        output_type: TypeInformation | None = None,
-    ) -> DataStream:
-        """Call `process_window_function(context, elements)` for each window. All elements are kept until then."""
-        function = checked_function("window().process", process_window_function, ProcessAllWindowFunction)
-        if not isinstance(function, ProcessAllWindowFunction):
-            function = PlainProcessAllWindowFunction(getattr(function, "process", function))
-        return self._add(Buffered(), function, output_type)
-
-    def _check_window_function(self, method: str, window_function: Any) -> None:
-        kinds = (AllWindowFunction, ProcessAllWindowFunction)
-        if window_function is not None and not isinstance(window_function, kinds):
-            raise TypeMismatchError(
-                f"{method}(): window_function must be an AllWindowFunction or a ProcessAllWindowFunction, "
-                f"found {short_repr(window_function)}{_forgotten_call(window_function)}"
-            )
 
 
 def _check_combination(settings: WindowSettings) -> None:
@@ -300,6 +251,10 @@ def _forgotten_call(found: Any) -> str:
     if isinstance(found, type) and issubclass(found, WindowAssigner | Trigger | Evictor | Function):
         return "; did you forget to call it, or its of()?"
     return ""
+
+
+def _one(cls: type) -> str:
+    return f"{'an' if cls.__name__[0] in 'AEIOU' else 'a'} {cls.__name__}"
 
 
 def _the_only_key(record: Any) -> int:

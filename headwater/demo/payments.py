@@ -66,10 +66,3 @@ def cents_of(index: int) -> int:
 def end_of_day_ms(count: int) -> int:
     """A moment after the last of `count` payments, when the books are closed."""
     return FIRST_PAYMENT_MS + count * INTERVAL_MS + WINDOW_MS + 1
-
-
-def payments_of_card(card: int, count: int) -> int:
-    """How many of the first `count` payments are made with `card`."""
-    full_rounds, rest = divmod(count, CARDS)
-    step_back = pow(step_of_round(full_rounds), -1, CARDS)
-    return full_rounds + (card * step_back % CARDS < rest)

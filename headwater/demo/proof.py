@@ -12,7 +12,7 @@ from headwater.demo.payments import LARGE_FROM_CENTS, SMALL_BELOW_CENTS, payment
 
 @dataclass(frozen=True)
 class Verdict:
-    """`lost`: payments in no book. `twice`: how often a payment was counted that had been counted before."""
+    """`lost`: payments in no book. `twice`: how many times a payment was counted again."""
 
     payments_in: int
     counted: int

@@ -15,6 +15,7 @@ from rich.console import Console
 from rich.table import Table
 
 from headwater.common import Configuration, WatermarkStrategy
+from headwater.common.config_options import CHECKPOINT_DIRECTORY, PARALLELISM
 from headwater.common.errors import HeadwaterError
 from headwater.common.serialization import Encoder
 from headwater.common.watermark_strategy import TimestampAssigner
@@ -55,7 +56,7 @@ class WatchedJob(Protocol):
 
 @dataclass
 class Killing:
-    """The one slot that was killed, and when the job was past it."""
+    """The slot that was killed, and when the job had recovered."""
 
     pid: int
     stage: int
@@ -68,7 +69,7 @@ class Killing:
 
 @dataclass
 class Watched:
-    """What watching the job brought to light."""
+    """What was seen of the job."""
 
     killing: Killing | None = None
     last: dict[str, Any] = field(default_factory=dict)
@@ -94,7 +95,7 @@ def run(settings: DemoSettings, console: Console) -> bool:
             with make_view(console, settings.count) as view:
                 watched = watch(client, settings, output, view)
         except BaseException:
-            client.cancel().result(_CANCEL_S)  # the directory goes away below; nobody may write there any more
+            client.cancel().result(_CANCEL_S)  # the directory goes away below: nobody may write to it
             raise
         console.print("Comparing with a plain loop over the same payments …")
         books = [parse_book(line) for line in committed_lines(output / "books")]
@@ -104,8 +105,8 @@ def run(settings: DemoSettings, console: Console) -> bool:
 
 def start(settings: DemoSettings, output: Path) -> WatchedJob:
     configuration = Configuration()
-    configuration.set_string("execution.checkpointing.dir", str(output / "checkpoints"))
-    configuration.set_string("parallelism.default", str(settings.parallelism))
+    configuration.set(CHECKPOINT_DIRECTORY, str(output / "checkpoints"))
+    configuration.set(PARALLELISM, settings.parallelism)
     env = StreamExecutionEnvironment.get_execution_environment(configuration)
 
     payments = env.from_source(
@@ -149,7 +150,7 @@ def watch(client: WatchedJob, settings: DemoSettings, output: Path, view: View) 
 
 
 def follow(watched: Watched, settings: DemoSettings, view: View) -> None:
-    """Kill when it is time, and notice when the job is past it."""
+    """Kill a slot when half of the payments are in. Note when the job has recovered."""
     progress, killing = watched.last, watched.killing
     if killing is None:
         if settings.kill and progress["records_in"] * 2 >= settings.count and (slot := a_local_slot(progress)):

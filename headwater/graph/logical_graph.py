@@ -6,26 +6,12 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from headwater.common.configuration import Configuration
 from headwater.graph.plan import Exchange
 from headwater.graph.transformation import OperatorTransformation, PhysicalTransformation, SourceTransformation
 
 if TYPE_CHECKING:
     from headwater.common.typeinfo import TypeInformation
-
-
-@dataclass(frozen=True)
-class PlanSettings:
-    """What the planner must know besides the graph. Made by the execution environment."""
-
-    job_name: str = "job"
-    parallelism: int = 1
-    max_parallelism: int = 128
-    runtime_mode: str = "STREAMING"
-    """STREAMING, BATCH or AUTOMATIC (BATCH if all sources are bounded)."""
-    chaining: bool = True
-    type_check: bool = True
-    values: Mapping[str, Any] = field(default_factory=dict)
-    """Configuration values by key: for operators' `configured` arguments, and for the plan's `settings`."""
 
 
 @dataclass(frozen=True)
@@ -96,4 +82,5 @@ class LogicalGraph:
         return replace(self, nodes={node.id: change(node) for node in self})
 
 
-Rule = Callable[[LogicalGraph, PlanSettings], LogicalGraph]
+Rule = Callable[[LogicalGraph, Configuration], LogicalGraph]
+"""Returns the graph that it was given, one step closer to a plan. The configuration is resolved."""

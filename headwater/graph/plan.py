@@ -10,7 +10,9 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
+from headwater.common.configuration import Configuration
 from headwater.common.connector import Sink
+from headwater.common.execution_config import ExecutionConfig
 from headwater.operators.base import Operator
 
 
@@ -97,8 +99,13 @@ class JobPlan:
     batch_mode: bool = False
     needs_ticks: bool = False
     """There are processing-time timers or idleness, so epochs must run even without data."""
-    settings: dict[str, Any] = field(default_factory=dict)
-    """Plain values of the job's configuration that operators and the runtime need."""
+    settings: Configuration = field(default_factory=Configuration)
+    """The job's configuration, resolved, for operators and the runtime."""
+
+    @property
+    def job_parameters(self) -> dict[str, str]:
+        """What functions read from their RuntimeContext."""
+        return ExecutionConfig(self.settings).get_global_job_parameters()
 
     def operator(self, operator_id: int) -> OperatorSpec:
         for stage in self.stages:
@@ -114,9 +121,3 @@ class JobPlan:
                 if operator.name != operator.uid:
                     text = text.replace(f"operator '{operator.uid}'", f"operator '{operator.name}' ({operator.uid})")
         return text
-
-    def stage_of(self, node_id: int) -> int:
-        """The stage of an operator or source."""
-        if any(source.id == node_id for source in self.sources):
-            return 0
-        return self.operator(node_id).stage

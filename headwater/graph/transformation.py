@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
+from headwater.common.config_options import ConfigOption
 from headwater.common.connector import Sink
 from headwater.graph.plan import Exchange
 from headwater.operators.base import Operator
@@ -79,14 +80,14 @@ class OperatorTransformation(PhysicalTransformation):
     """An operator or a sink.
 
     `factory` must be picklable and makes a fresh operator; `configured` names the factory's keyword arguments whose
-    values are only known when the job is planned: {argument: configuration key}.
+    values are only known when the job is planned: {argument: option}.
     """
 
     upstreams: tuple[Transformation, ...]
     factory: Callable[..., Operator]
     function: Any = None
     """The user's object inside the factory, for errors that say which part of it cannot be pickled."""
-    configured: Mapping[str, str] = field(default_factory=dict)
+    configured: Mapping[str, ConfigOption[Any]] = field(default_factory=dict)
     keyed: bool = False
     needs_slot: bool = False
     """Must run in a slot: it has keyed state, timers or operator state."""

@@ -1,6 +1,6 @@
 """Metrics that live in one process and are read as plain values.
 
-A snapshot is {path: value}, the path's parts joined by '.'; what a value looks like tells its kind::
+A snapshot is {path: value}, the path's parts joined by '.'; the value names its kind::
 
     counter       {"kind": "counter", "count": 3}
     gauge         {"kind": "gauge", "value": 7}
@@ -9,8 +9,9 @@ A snapshot is {path: value}, the path's parts joined by '.'; what a value looks 
 
 Snapshots of the partitions of an operator are merged with `merge_snapshots`.
 
-A job reports what each epoch added (`take_delta`), and only completed epochs count: the driver adds the deltas up
-(`add_delta`), so an epoch that was replayed, or a worker that was replaced, counts once.
+A job reports what each epoch added (`take_delta`), and the driver adds up the deltas of completed epochs (`add_delta`):
+an attempt that failed, or a worker that died, counts nothing. A job that goes back to its last checkpoint completes the
+epochs after it again, and counts them again.
 """
 
 from __future__ import annotations
@@ -163,7 +164,7 @@ class PlainMetricGroup(MetricGroup):
         return values
 
     def take_delta(self) -> Snapshot:
-        """What was added since the last call; gauges as they are now. Called when an epoch ends, in whatever way."""
+        """Return what was added since the last call, and gauges as they are now. Called when an epoch ends or fails."""
         values: Snapshot = {name: metric.take_delta() for name, metric in self._metrics.items()}
         values |= self._read_gauges()
         for name, group in self._groups.items():
@@ -191,7 +192,7 @@ class PlainMetricGroup(MetricGroup):
 
 
 def merge_snapshots(snapshots: Iterable[Snapshot]) -> Snapshot:
-    """One snapshot for several partitions: counts, sums, rates and gauges add up; least and greatest stay so."""
+    """Merge the snapshots of several partitions: counts, sums, rates and gauges add up; min and max are kept."""
     merged: Snapshot = {}
     for snapshot in snapshots:
         for path, value in snapshot.items():
@@ -201,7 +202,7 @@ def merge_snapshots(snapshots: Iterable[Snapshot]) -> Snapshot:
 
 
 def add_delta(total: Snapshot, delta: Snapshot) -> None:
-    """Put what an epoch added onto `total`, of one and the same partition: the last rate and the last gauge hold."""
+    """Add an epoch's delta to `total`, of the same partition. The last rate and the last gauge replace earlier ones."""
     for path, value in delta.items():
         known = total.get(path)
         if known is None or known["kind"] != value["kind"] or value["kind"] == "gauge":

@@ -24,7 +24,7 @@ class Counter(Metric):
 
 
 class Meter(Metric):
-    """Counts events and knows how many there were per second of late."""
+    """Counts events, and how many there were per second lately."""
 
     @abstractmethod
     def mark_event(self, value: int = 1) -> None: ...

@@ -42,7 +42,7 @@ def _opened(spec: OperatorSpec, plan: JobPlan) -> ProgramOperator:
         keyed_backend=_NotingKeyedBackend(spec.uid, plan.max_parallelism, asked) if spec.keyed else None,
         operator_backend=_NotingOperatorBackend(spec.uid, asked),
         batch_mode=plan.batch_mode,
-        job_parameters=plan.settings.get("job_parameters", {}),
+        job_parameters=plan.job_parameters,
     )
     operator = spec.factory()
     problem = ""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import pickle
-import tempfile
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -12,6 +11,7 @@ import cloudpickle
 
 from headwater.common.connector import Committer, Sink, SinkWriter, WriterContext
 from headwater.common.errors import SerializationError, short_repr
+from headwater.testing.scratch import scratch_directory
 
 
 class CollectedPart(NamedTuple):
@@ -28,11 +28,11 @@ class CollectingSink(Sink):
     """Keeps committed records, exactly once, in files of a directory. Works in a real job too.
 
     The commit runs in the driver, so `results()` works in the process that started the job, and in any other process on
-    that machine with the same `directory`.
+    that machine with the same `directory`. Without a `directory`, the records go away with the sink: keep it.
     """
 
     def __init__(self, directory: str | None = None) -> None:
-        self.directory = directory if directory is not None else tempfile.mkdtemp(prefix="headwater-collected-")
+        self.directory = directory if directory is not None else scratch_directory(self, "headwater-collected-")
         os.makedirs(self.directory, exist_ok=True)
 
     def create_writer(self, context: WriterContext) -> SinkWriter:

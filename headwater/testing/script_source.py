@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import signal
-import tempfile
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final
@@ -19,6 +18,7 @@ from headwater.common.errors import ConfigurationError
 from headwater.common.watermark_strategy import AssignerLike, WatermarkGenerator, WatermarkOutput, WatermarkStrategy
 from headwater.graph.picklability import require_picklable
 from headwater.runtime.local.killed import Killed, ReaderKilled, is_in_process
+from headwater.testing.scratch import scratch_directory
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ class ScriptSource(Source):
         self.stays_open = not bounded
         crashes = any(isinstance(item, Crash) for item in self.items)
         if crash_directory is None and crashes:
-            crash_directory = tempfile.mkdtemp(prefix="headwater-script-")
+            crash_directory = scratch_directory(self, "headwater-script-")
         elif crash_directory is not None:
             os.makedirs(crash_directory, exist_ok=True)
         self.crash_directory = crash_directory

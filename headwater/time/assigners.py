@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable
-from typing import Any, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 from headwater.common.serializer import TypeSerializer
-from headwater.time.triggers import NeverTrigger, Trigger
-from headwater.time.windows import GlobalWindow, GlobalWindowSerializer
+from headwater.time.triggers import EventTimeTrigger, NeverTrigger, ProcessingTimeTrigger, Trigger
+from headwater.time.windows import GlobalWindow, GlobalWindowSerializer, TimeWindow, TimeWindowSerializer
 
 T = TypeVar("T")
 W = TypeVar("W")
@@ -42,7 +42,7 @@ class WindowAssigner(ABC, Generic[T, W]):
         """The trigger of windows for which none was chosen."""
 
     def get_window_serializer(self) -> TypeSerializer[Any] | None:
-        """As in PyFlink; windows are pickled here, so one's own assigner need not have it."""
+        """As in PyFlink. Windows are pickled here, so an assigner need not implement it."""
         return None
 
     @abstractmethod
@@ -54,15 +54,34 @@ class MergingWindowAssigner(WindowAssigner[T, W]):
     """An assigner whose windows are merged as elements come: sessions."""
 
     class MergeCallback(ABC):
-        """What `merge_windows` tells its findings to."""
+        """Receives the merges that `merge_windows` finds."""
 
         @abstractmethod
         def merge(self, to_be_merged: Iterable[Any], merge_result: Any) -> None:
-            """`to_be_merged`, of those that were given, are to become `merge_result`."""
+            """Replace the windows `to_be_merged` by `merge_result`."""
 
     @abstractmethod
     def merge_windows(self, windows: Iterable[W], callback: MergingWindowAssigner.MergeCallback) -> None:
         """Call `callback.merge` for each group of `windows` that belong together. A result must cover its group."""
+
+
+class TimeWindowAssigner(WindowAssigner[Any, TimeWindow]):
+    """Base of all assigners of time windows, by event time or by processing time."""
+
+    event_time: ClassVar[bool]
+
+    def time_of(self, timestamp: int, context: WindowAssigner.WindowAssignerContext) -> int:
+        """Return the time of an element with this timestamp."""
+        return timestamp if self.event_time else context.get_current_processing_time()
+
+    def get_default_trigger(self, env: Any) -> Trigger[Any, Any]:
+        return EventTimeTrigger() if self.event_time else ProcessingTimeTrigger()
+
+    def get_window_serializer(self) -> TypeSerializer[Any]:
+        return TimeWindowSerializer()
+
+    def is_event_time(self) -> bool:
+        return self.event_time
 
 
 class GlobalWindows(WindowAssigner[Any, GlobalWindow]):

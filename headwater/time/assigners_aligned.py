@@ -1,22 +1,18 @@
-"""Tumbling and sliding time windows: the same for all keys, so that where they begin is arithmetic."""
+"""Tumbling and sliding time windows. They are the same for all keys: arithmetic tells where one begins."""
 
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 from headwater.common.errors import ConfigurationError
-from headwater.common.serializer import TypeSerializer
 from headwater.common.time import DurationLike, to_millis
-from headwater.time.assigners import WindowAssigner
-from headwater.time.triggers import EventTimeTrigger, ProcessingTimeTrigger, Trigger
-from headwater.time.windows import TimeWindow, TimeWindowSerializer
+from headwater.time.assigners import TimeWindowAssigner, WindowAssigner
+from headwater.time.windows import TimeWindow
 
 
-class AlignedWindows(WindowAssigner[Any, TimeWindow]):
+class AlignedWindows(TimeWindowAssigner):
     """Base of the four: windows of `size_ms` of which one begins every `slide_ms`, counted from `offset_ms`."""
-
-    event_time: ClassVar[bool]
 
     def __init__(self, size_ms: int, slide_ms: int, offset_ms: int) -> None:
         name = type(self).__name__
@@ -32,20 +28,10 @@ class AlignedWindows(WindowAssigner[Any, TimeWindow]):
     def assign_windows(
         self, element: Any, timestamp: int, context: WindowAssigner.WindowAssignerContext
     ) -> Collection[TimeWindow]:
-        if not self.event_time:
-            timestamp = context.get_current_processing_time()
+        timestamp = self.time_of(timestamp, context)
         size, slide = self.size_ms, self.slide_ms
         last = timestamp - (timestamp - self.offset_ms) % slide
         return [TimeWindow(start, start + size) for start in range(last, timestamp - size, -slide)]
-
-    def get_default_trigger(self, env: Any) -> Trigger[Any, Any]:
-        return EventTimeTrigger() if self.event_time else ProcessingTimeTrigger()
-
-    def get_window_serializer(self) -> TypeSerializer[Any]:
-        return TimeWindowSerializer()
-
-    def is_event_time(self) -> bool:
-        return self.event_time
 
 
 class _TumblingWindows(AlignedWindows):

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable
-from typing import Any, ClassVar
+from typing import Any
 
 from headwater.common.errors import ConfigurationError, TypeMismatchError, short_repr
-from headwater.common.serializer import TypeSerializer
 from headwater.common.time import DurationLike, to_millis
-from headwater.time.assigners import MergingWindowAssigner, WindowAssigner
-from headwater.time.triggers import EventTimeTrigger, ProcessingTimeTrigger, Trigger
-from headwater.time.windows import TimeWindow, TimeWindowSerializer
+from headwater.time.assigners import MergingWindowAssigner, TimeWindowAssigner, WindowAssigner
+from headwater.time.windows import TimeWindow
 
 
 class SessionWindowTimeGapExtractor(ABC):
@@ -25,10 +23,8 @@ class SessionWindowTimeGapExtractor(ABC):
 GapExtractor = SessionWindowTimeGapExtractor | Callable[[Any], int]
 
 
-class SessionWindows(MergingWindowAssigner[Any, TimeWindow]):
+class SessionWindows(TimeWindowAssigner, MergingWindowAssigner[Any, TimeWindow]):
     """Base of the four session assigners. An element opens the window from its time to its time plus the gap."""
-
-    event_time: ClassVar[bool]
 
     @abstractmethod
     def gap_of(self, element: Any) -> int:
@@ -37,21 +33,11 @@ class SessionWindows(MergingWindowAssigner[Any, TimeWindow]):
     def assign_windows(
         self, element: Any, timestamp: int, context: WindowAssigner.WindowAssignerContext
     ) -> Collection[TimeWindow]:
-        if not self.event_time:
-            timestamp = context.get_current_processing_time()
+        timestamp = self.time_of(timestamp, context)
         return (TimeWindow(timestamp, timestamp + self.gap_of(element)),)
 
     def merge_windows(self, windows: Iterable[TimeWindow], callback: MergingWindowAssigner.MergeCallback) -> None:
         TimeWindow.merge_windows(windows, callback)
-
-    def get_default_trigger(self, env: Any) -> Trigger[Any, Any]:
-        return EventTimeTrigger() if self.event_time else ProcessingTimeTrigger()
-
-    def get_window_serializer(self) -> TypeSerializer[Any]:
-        return TimeWindowSerializer()
-
-    def is_event_time(self) -> bool:
-        return self.event_time
 
 
 class _FixedGap(SessionWindows):

@@ -1,4 +1,4 @@
-"""Evictors: which elements leave a window before, or after, its function sees them. PyFlink has none; Java's names."""
+"""Evictors remove elements from a window before or after its function sees them. PyFlink has none; names as in Java."""
 
 from __future__ import annotations
 
@@ -40,20 +40,21 @@ class Evictor(ABC):
     def evict_before(
         self, elements: list[TimestampedValue], size: int, window: Any, ctx: Evictor.EvictorContext
     ) -> None:
-        """The window fires: remove from the list `elements`, in place, what its function shall not see.
+        """Remove from `elements`, in place, what the window's function must not see. Called when the window fires.
 
-        They are in the order they came; `size` is how many they are. What is removed is gone from the window for good.
+        `elements` are in order of arrival; `size` is their number. What is removed is gone from the window for good.
         """
 
     @abstractmethod
     def evict_after(
         self, elements: list[TimestampedValue], size: int, window: Any, ctx: Evictor.EvictorContext
     ) -> None:
-        """The function has seen `elements`: remove, in place, what shall not be there when the window fires again."""
+        """Remove from `elements`, in place, what must not be there when the window fires again. Called after the
+        function."""
 
 
 class _OneSided(Evictor):
-    """Evicts before the function, or after it: never both."""
+    """Evicts either before or after the function."""
 
     def __init__(self, do_evict_after: bool) -> None:
         self.do_evict_after = do_evict_after
@@ -125,7 +126,7 @@ Delta = DeltaFunction | Callable[[Any, Any], float]
 
 
 def delta_method(owner: str, delta_function: Any) -> Callable[[Any, Any], float]:
-    """`delta_function` as a callable; raises if it is none."""
+    """Return `delta_function` as a callable. Raises if it is not one."""
     method = getattr(delta_function, "get_delta", delta_function)
     if isinstance(delta_function, type) or not callable(method):
         raise TypeMismatchError(

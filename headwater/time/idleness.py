@@ -4,18 +4,18 @@ from __future__ import annotations
 
 
 class IdlenessTimer:
-    """Knows how long no record came. Time is the epoch's processing time, so that a replay decides the same."""
+    """Measures how long no record came. Time is the epoch's processing time, so a replay decides the same."""
 
     def __init__(self, timeout_ms: int) -> None:
         self._timeout_ms = timeout_ms
         self._last_active_ms: int | None = None
 
     def on_records(self, now_ms: int) -> None:
-        """Records came at `now_ms`."""
+        """Note that records came at `now_ms`."""
         self._last_active_ms = now_ms
 
     def is_idle(self, now_ms: int) -> bool:
-        """Whether nothing came for the timeout. The first call starts the clock of a split that never had a record."""
+        """Return True if nothing came for the timeout. The first call starts the clock of a split without records."""
         if self._last_active_ms is None:
             self._last_active_ms = now_ms
         return now_ms - self._last_active_ms >= self._timeout_ms

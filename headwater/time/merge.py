@@ -19,13 +19,13 @@ class ChannelInput(NamedTuple):
 
     channel: str | int
     chunks: list[tuple[int, int, Any]]
-    """(watermark before the chunk's records, seq, chunk); along seq the watermark does not go back."""
+    """(watermark before the chunk's records, seq, chunk); in order of seq the watermark never goes back."""
     final_watermark: int
     """The channel's watermark after its last chunk."""
     idle: bool
     """Idle at the end of the epoch: excluded from the minimum once its chunks are read."""
     ended: bool
-    """Ended for good: excluded likewise; when all have ended, the highest final watermark counts."""
+    """Ended for good: also excluded. When all channels have ended, the highest final watermark counts."""
 
 
 def merge(channels: Iterable[ChannelInput], floor: int) -> Iterator[tuple[str, Any]]:
@@ -109,5 +109,5 @@ def _by_seq(chunks: list[tuple[int, int, Any]]) -> list[tuple[int, int, Any]]:
 
 
 def _channel_order(channel: ChannelInput) -> tuple[str, Any]:
-    """Channels of different kinds of names cannot be compared with each other."""
+    """Return a sort key. Names of different types cannot be compared with each other."""
     return type(channel.channel).__name__, channel.channel

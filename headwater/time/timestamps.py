@@ -17,7 +17,7 @@ def latest_usable(now_ms: int, max_ahead_ms: int) -> int:
 
 
 def are_plain(timestamps: list[Any], latest: int) -> bool:
-    """Whether all `timestamps` are usable ints. The fast path: a few C loops over a batch; `[]` is plain."""
+    """Return True if all `timestamps` are usable ints. The fast path: a few C loops over a batch."""
     return not timestamps or (
         set(map(type, timestamps)) == {int} and min(timestamps) >= 0 and max(timestamps) <= latest
     )

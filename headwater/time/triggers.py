@@ -76,11 +76,11 @@ class Trigger(ABC, Generic[T, W]):
             """The trigger's state of that name, for the key and the window of this call."""
 
     class OnMergeContext(TriggerContext):
-        """What `on_merge` gets; it is about the window that results."""
+        """The context of `on_merge`, for the resulting window."""
 
         @abstractmethod
         def merge_partitioned_state(self, state_descriptor: Any) -> None:
-            """Bring what the merged windows have in that state (not value nor map state) into the result's."""
+            """Merge this state of the old windows into the result's. Not for value and map state."""
 
     @abstractmethod
     def on_element(self, element: T, timestamp: int, window: W, ctx: Trigger.TriggerContext) -> TriggerResult:
@@ -95,7 +95,7 @@ class Trigger(ABC, Generic[T, W]):
         """An event-time timer of the window is due. The timer that ends the window's life comes here, too."""
 
     def can_merge(self) -> bool:
-        """True if `on_merge` does what is needed: then the trigger works with session windows."""
+        """Return True if the trigger implements `on_merge`, which session windows need."""
         return False
 
     @abstractmethod

@@ -20,20 +20,20 @@ def at_output(uid: str) -> str:
 
 
 def is_input(key: str) -> bool:
-    """Whether `key` was made by `at_input`."""
+    """Return True if `at_input` made `key`."""
     return key.startswith(_INPUT)
 
 
 def is_output(key: str) -> bool:
-    """Whether `key` was made by `at_output`."""
+    """Return True if `at_output` made `key`."""
     return key.startswith(_OUTPUT)
 
 
 def uid_of(key: str) -> str:
-    """The operator that `key` speaks of."""
+    """Return the uid in `key`."""
     return key.partition(":")[2]
 
 
 def with_uid(key: str, uid: str) -> str:
-    """The same place of an operator that is now called `uid`."""
+    """Return `key` with another uid."""
     return f"{key.partition(':')[0]}:{uid}"

@@ -1,4 +1,4 @@
-"""How watermarks come from records: the logic behind the settings of `common.watermark_strategy`.
+"""Turns timestamps into watermarks: the logic behind the settings of `common.watermark_strategy`.
 
 The settings are data, shared by all partitions; an object made here belongs to one split or partition. Its `state()` is
 a small picklable value which the operator keeps, so that a watermark survives epochs, rollbacks and restores.
@@ -21,19 +21,19 @@ class WatermarkLogic(ABC):
 
     @abstractmethod
     def on_batch(self, highest_timestamp: int) -> None:
-        """A batch passed whose highest timestamp is this."""
+        """Note a batch and its highest timestamp."""
 
     @abstractmethod
     def periodic(self) -> int:
-        """The watermark as of now; MIN_WATERMARK if there is none. The operator drops one that goes back."""
+        """Return the watermark now; MIN_WATERMARK if there is none. The operator ignores one that goes back."""
 
     @abstractmethod
     def state(self) -> Any:
-        """What `restore` needs to go on from here. Immutable."""
+        """Return what `restore` needs to continue from here: an immutable value."""
 
     @abstractmethod
     def restore(self, state: Any) -> None:
-        """Go on from a state of the same kind of logic."""
+        """Continue from the `state` of a logic of the same kind."""
 
 
 class NoWatermarks(WatermarkLogic):

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 class Window(ABC):
     """A finite group of elements.
 
-    A subclass of one's own must be hashable and picklable, and its `==` must compare all its attributes.
+    A user's subclass must be hashable and picklable, and its `==` must compare all attributes.
     """
 
     @abstractmethod
@@ -135,7 +135,7 @@ _THE_GLOBAL_WINDOW = GlobalWindow()
 
 
 def namespace_of(window: Any) -> Hashable:
-    """`window` as the engine keeps it: `(start, end)`, a number, None for the global window; any other as it is."""
+    """Return what the engine keeps: `(start, end)`, a number, None for the global window, any other window itself."""
     cls = window.__class__
     if cls is TimeWindow:
         return window.start, window.end
@@ -147,7 +147,7 @@ def namespace_of(window: Any) -> Hashable:
 
 
 def window_of(namespace: Any) -> Any:
-    """The window that `namespace_of` made `namespace` from."""
+    """Return the window from which `namespace_of` made `namespace`."""
     cls = namespace.__class__
     if cls is tuple:
         return TimeWindow(*namespace)

@@ -26,7 +26,9 @@ def commit_before_manifest() -> None:
 
     def commit_then_write(self: ManifestStore, manifest: Any) -> Any:
         for items in manifest.committables.values():
-            FileCommitter("").commit([pickle.loads(item) for item in items])
+            committables = [pickle.loads(item) for item in items]
+            for directory in {committable.directory for committable in committables}:
+                FileCommitter(directory).commit([each for each in committables if each.directory == directory])
         fault.reached("manifest-written", manifest.epoch)
         return write(self, manifest)
 

@@ -23,6 +23,10 @@ DOCUMENTS = sorted(
 LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
 NAMED_FILE = re.compile(r"`((?:headwater|tests|docs|examples|scripts|benchmarks)/[\w./-]+)`")
 MAKE_TARGET = re.compile(r"`make ([a-z-]+)`")
+LAYER_COLUMN = 17
+"""Width of the column with the names of layers in the architecture's list of them."""
+NAMED_IN_CODE = re.compile(r"`((?!program)[\w/]+\.py)`")
+FOLDERS = ("headwater", "tests", "scripts", "benchmarks")
 FENCED = re.compile(r"^```.*?^```", re.DOTALL | re.MULTILINE)
 
 
@@ -64,6 +68,21 @@ def test_the_checks_can_fail() -> None:
 def test_the_architecture_walks_through_the_code() -> None:
     text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
     assert len(set(LINK.findall(text))) > 20
+
+
+def test_the_layers_of_the_architecture_are_folders_of_the_package() -> None:
+    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    block = text[text.index("## Layers") :].split("```")[1]
+    layers = [name for line in block.splitlines() for name in line[:LAYER_COLUMN].split()]
+    folders = {path.parent.name for path in (ROOT / "headwater").glob("*/__init__.py")}
+    assert sorted(layers) == sorted(folders)
+
+
+@pytest.mark.parametrize("module", sorted((ROOT / "headwater").rglob("*.py")), ids=identity)
+def test_files_that_comments_name_exist(module: Path) -> None:
+    for name in NAMED_IN_CODE.findall(module.read_text(encoding="utf-8")):
+        found = (ROOT / name).exists() or any(any((ROOT / folder).rglob(name)) for folder in FOLDERS)
+        assert found, f"there is no file {name}"
 
 
 def test_every_decision_is_listed() -> None:

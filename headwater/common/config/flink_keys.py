@@ -1,4 +1,4 @@
-"""The configuration keys of Flink: known, so that they are told apart from misspelt ones.
+"""The configuration keys of Flink, to tell them from misspelt ones.
 
 `flink_keys.txt` has those of Flink 2.3, former ones included; `make parity` takes them from its classes.
 """
@@ -24,7 +24,7 @@ _FAMILIES = (
 
 
 def is_flink_key(key: str) -> bool:
-    """Whether Flink has a setting `key`."""
+    """Return True if Flink has a setting `key`."""
     return key in flink_keys() or key.startswith(_FAMILIES)
 
 

@@ -1,6 +1,7 @@
 """The settings that headwater knows. Flink's keys where Flink has the setting; `headwater.` for our own.
 
-`docs/configuration.md` is made from this list, so the descriptions are for users.
+This is the only place that spells a key, a default or a limit. Everything else refers to the option: the runtime,
+`headwater config` and `docs/configuration.md`, so the descriptions are for users.
 """
 
 from __future__ import annotations
@@ -76,7 +77,7 @@ MAX_PARALLELISM = _integer(
     minimum=1,
     maximum=32_768,
 )
-PIPELINE_NAME = _text("pipeline.name", None, "Name of the job, unless execute() gives one.")
+PIPELINE_NAME = _text("pipeline.name", "Streaming Job", "Name of the job, unless execute() gives one.")
 RUNTIME_MODE = _choice(
     "execution.runtime-mode",
     "STREAMING",
@@ -123,8 +124,8 @@ CHECKPOINT_DIRECTORY = _text(
 CHECKPOINTING_INTERVAL = _duration(
     "execution.checkpointing.interval",
     None,
-    "Time between two checkpoints. Output is visible, and a restart begins, at a checkpoint. One that is shorter than "
-    "headwater.epoch.duration shortens the epochs.",
+    "Time between two checkpoints. Output becomes visible at a checkpoint, and a restart begins at one. An interval "
+    "shorter than headwater.epoch.duration shortens the epochs.",
     default_text="every epoch",
 )
 CHECKPOINTING_MIN_PAUSE = _duration(
@@ -139,7 +140,7 @@ TOLERABLE_FAILED_CHECKPOINTS = _integer(
     "execution.checkpointing.tolerable-failed-checkpoints",
     0,
     "How many checkpoints in a row may fail and only be logged. The next one that succeeds contains what they would "
-    "have; one failure more counts as a failure of the job, with restart-strategy.type.",
+    "have. One more failure is a failure of the job, for restart-strategy.type.",
     minimum=0,
 )
 CHECKPOINTING_MODE = _choice(
@@ -181,7 +182,7 @@ RECOVERY_PATH = _text(
 RECOVERY_CLAIM_MODE = _choice(
     "execution.state-recovery.claim-mode",
     "NO_CLAIM",
-    "Whose the savepoint is after the start: NO_CLAIM leaves it alone, CLAIM deletes it after the job's first own "
+    "Who owns the savepoint after the start: NO_CLAIM leaves it alone, CLAIM deletes it after the job's first own "
     "checkpoint.",
     "NO_CLAIM",
     "CLAIM",
@@ -219,8 +220,8 @@ RESTART_STRATEGY = _choice(
     "restart-strategy.type",
     "fixed-delay",
     "What happens when an epoch fails for another reason than user code: try again after a fixed or a growing "
-    "delay, as long as failures are rare enough, or fail at once. A slot that dies between two epochs fails none: it "
-    "is started again, with any of these.",
+    "delay, as long as failures are rare enough, or fail at once. A slot that dies between two epochs fails no epoch: "
+    "it is started again with any of these.",
     "fixed-delay",
     "exponential-delay",
     "failure-rate",
@@ -297,7 +298,7 @@ ROCKSDB_MEMORY = ConfigOption(
     256 << 20,
     "Memory that the RocksDB state of one slot may use: caches, write buffers and entries kept as objects.",
     "memory size",
-    default_text="256 mb",
+    minimum=8 << 20,
 )
 ROCKSDB_DIRECTORY = _text(
     "state.backend.rocksdb.localdir",
@@ -328,14 +329,14 @@ DRIVER_MEMORY = ConfigOption(
     None,
     "Heap of the JVM that Spark's driver (and with local[N] everything in Spark) runs in. State does not live there.",
     "memory size",
-    minimum=256 * 2**20,
+    minimum=256 << 20,
     default_text="chosen from the machine's memory",
 )
 EPOCH_DURATION = _duration(
     "headwater.epoch.duration",
     1_000,
-    "How long an epoch should take: short for latency, long for throughput. Sources that let us choose are read just "
-    "as much as fits.",
+    "How long an epoch should take: short for latency, long for throughput. It reads as many records as fit, from all "
+    "sources except DataFrames.",
     minimum=1,
 )
 EPOCH_MIN_RECORDS = _integer(
@@ -359,16 +360,16 @@ EPOCH_ENGINE = _choice(
 SLOT_HEALTH = _duration(
     "headwater.slot.health-check",
     10_000,
-    "How often a slot at work is asked whether it lives, and how long it may take to answer. One that does not is "
-    "replaced, as if it had been killed. So is a Python worker of Spark that gives no sign of life for so long. One "
-    "that computes or waits, however long, is not.",
+    "How often a busy slot is asked for a sign of life, and how long it may take to answer. A slot that does not "
+    "answer is replaced, as if it had been killed; so is a Python worker of Spark without a sign of life for so long. "
+    "One that computes or waits gives signs of life, however long it takes.",
 )
 BAD_TIMESTAMPS_POLICY = _choice(
     "headwater.bad-timestamps",
     "fail",
     "A record whose timestamp is None, not a number, negative or too far ahead: fail the job, or send the record to "
     "the side output BAD_TIMESTAMPS (of headwater.datastream.output_tag) of the stream that got its timestamps there. "
-    "If nobody reads that, the record is dropped.",
+    "If nothing reads that, the record is dropped.",
     "fail",
     "side-output",
 )
@@ -413,59 +414,5 @@ PYTHON_REQUIREMENTS = _text(
     former_keys=("python.requirements",),
 )
 
-OPTIONS: tuple[ConfigOption[Any], ...] = (
-    PARALLELISM,
-    MAX_PARALLELISM,
-    PIPELINE_NAME,
-    RUNTIME_MODE,
-    OPERATOR_CHAINING,
-    GLOBAL_JOB_PARAMETERS,
-    AUTO_WATERMARK_INTERVAL,
-    CHECKPOINTING_ENABLED,
-    CHECKPOINT_DIRECTORY,
-    CHECKPOINTING_INTERVAL,
-    CHECKPOINTING_MIN_PAUSE,
-    CHECKPOINTING_TIMEOUT,
-    TOLERABLE_FAILED_CHECKPOINTS,
-    CHECKPOINTING_MODE,
-    CHECKPOINTS_RETAINED,
-    CHECKPOINT_RETENTION,
-    SAVEPOINT_DIRECTORY,
-    RECOVERY_PATH,
-    RECOVERY_CLAIM_MODE,
-    IGNORE_UNCLAIMED_STATE,
-    UID_MAPPING,
-    STORAGE_OPTIONS,
-    LOCAL_COPIES,
-    RESTART_STRATEGY,
-    FIXED_DELAY_ATTEMPTS,
-    FIXED_DELAY,
-    EXPONENTIAL_INITIAL_BACKOFF,
-    EXPONENTIAL_MAX_BACKOFF,
-    EXPONENTIAL_MULTIPLIER,
-    EXPONENTIAL_RESET_THRESHOLD,
-    EXPONENTIAL_JITTER,
-    EXPONENTIAL_ATTEMPTS,
-    FAILURE_RATE_MAX,
-    FAILURE_RATE_INTERVAL,
-    FAILURE_RATE_DELAY,
-    STATE_BACKEND,
-    ROCKSDB_MEMORY,
-    ROCKSDB_DIRECTORY,
-    ROCKSDB_TIMERS,
-    MASTER,
-    DRIVER_MEMORY,
-    EPOCH_DURATION,
-    EPOCH_MIN_RECORDS,
-    EPOCH_MAX_RECORDS,
-    EPOCH_ENGINE,
-    SLOT_HEALTH,
-    BAD_TIMESTAMPS_POLICY,
-    MAX_TIMESTAMP_AHEAD,
-    TYPE_CHECK,
-    STATE_DIRECTORY,
-    LOG_LEVEL,
-    PYTHON_FILES,
-    PYTHON_REQUIREMENTS,
-)
-"""All of them, in the order in which documentation shows them."""
+OPTIONS: tuple[ConfigOption[Any], ...] = tuple(each for each in globals().values() if isinstance(each, ConfigOption))
+"""All options above, in the order in which documentation shows them."""

@@ -1,7 +1,6 @@
 """Settings of PyFlink's ExecutionConfig that speak of a JVM: remembered under Flink's keys, without effect.
 
-They are there so that programs which make them run unchanged. Keys of Flink that mean nothing here get one warning when
-the job is planned (`config_resolution.validate`), so nothing is said here.
+They let programs that set them run unchanged. `resolution.validate` warns once about each key when the job is planned.
 """
 
 from __future__ import annotations

@@ -13,6 +13,12 @@ from headwater.common.errors import ConfigurationError, short_repr
 
 T = TypeVar("T")
 
+_UNITS = {
+    "duration": (("d", 86_400_000), ("h", 3_600_000), ("min", 60_000), ("s", 1_000), ("ms", 1)),
+    "memory size": (("gb", 1 << 30), ("mb", 1 << 20), ("kb", 1 << 10), ("bytes", 1)),
+}
+"""{type of an option: (unit, its size), largest first}"""
+
 
 @dataclass(frozen=True)
 class ConfigOption(Generic[T]):
@@ -46,9 +52,9 @@ class ConfigOption(Generic[T]):
             raise self._bad(raw, str(error), origin) from None
         if isinstance(value, (int, float)) and not isinstance(value, bool):
             if self.minimum is not None and value < self.minimum:
-                raise self._bad(raw, f"at least {self.minimum:g}", origin)
+                raise self._bad(raw, f"at least {self.shown(self.minimum)}", origin)
             if self.maximum is not None and value > self.maximum:
-                raise self._bad(raw, f"at most {self.maximum:g}", origin)
+                raise self._bad(raw, f"at most {self.shown(self.maximum)}", origin)
         return value
 
     def default_value(self, environ: Mapping[str, str] | None = None) -> T | None:
@@ -56,6 +62,21 @@ class ConfigOption(Generic[T]):
         if self.default_from is not None:
             return self.default_from(os.environ if environ is None else environ)
         return self.default
+
+    def shown(self, value: Any) -> str:
+        """Return a value of this option as people write it: `10 s`, `256 mb`, `true`."""
+        if isinstance(value, bool):
+            return str(value).lower()
+        for unit, size in _UNITS.get(self.type_name, ()):
+            if value % size == 0 and (value or size == 1):
+                return f"{value // size:g} {unit}"
+        return f"{value:g}" if isinstance(value, float) else str(value)
+
+    def shown_default(self, quote: str = "") -> str:
+        """Return the default for documentation, or in words where it is not a constant. `quote` goes around values."""
+        if self.default_text:
+            return self.default_text
+        return "none" if self.default is None else f"{quote}{self.shown(self.default)}{quote}"
 
     def _bad(self, raw: Any, expected: str, origin: str) -> ConfigurationError:
         where = f" (from {origin})" if origin else ""

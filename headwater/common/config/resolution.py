@@ -1,4 +1,4 @@
-"""From what somebody set to what holds: checks, environment variables and defaults."""
+"""Turns what was set into the values in force: checks, environment variables and defaults."""
 
 from __future__ import annotations
 
@@ -7,16 +7,8 @@ import os
 from collections.abc import Mapping
 
 from headwater.common.advice import warn_user
+from headwater.common.config import job_options as options
 from headwater.common.config.flink_keys import flink_keys, is_flink_key
-from headwater.common.config.job_options import (
-    EPOCH_MAX_RECORDS,
-    EPOCH_MIN_RECORDS,
-    EXPONENTIAL_INITIAL_BACKOFF,
-    EXPONENTIAL_MAX_BACKOFF,
-    MAX_PARALLELISM,
-    OPTIONS,
-    PARALLELISM,
-)
 from headwater.common.config.option import ConfigOption
 from headwater.common.configuration import Configuration
 from headwater.common.errors import ConfigurationError
@@ -24,7 +16,7 @@ from headwater.common.errors import ConfigurationError
 SPARK_PREFIX = "spark."
 """Settings with this prefix are Spark's own; they are passed on as they are."""
 
-JOB_PARAMETER_PREFIX = "pipeline.global-job-parameters."
+JOB_PARAMETER_PREFIX = f"{options.GLOBAL_JOB_PARAMETERS.key}."
 """Settings with this prefix are the program's own; its functions read them."""
 
 _PASSED_ON = (SPARK_PREFIX, JOB_PARAMETER_PREFIX)
@@ -36,12 +28,12 @@ _SPARK_TWINS = {
 }
 """Settings of Flink that are one of Spark's under another name."""
 
-_warned: set[str] = set()  # keys that were spoken of: once per process is enough
+_warned: set[str] = set()  # warn about each key once per process
 _BY_KEY: dict[str, ConfigOption[object]] = {
-    key: option for option in OPTIONS for key in (option.key, *option.former_keys)
+    key: option for option in options.OPTIONS for key in (option.key, *option.former_keys)
 }
 _ENVIRONMENT_PREFIX = "HEADWATER_"
-_BY_VARIABLE = {option.environment_variable: option for option in OPTIONS}
+_BY_VARIABLE = {option.environment_variable: option for option in options.OPTIONS}
 
 
 def option_of(key: str) -> ConfigOption[object] | None:
@@ -66,15 +58,14 @@ def validate(configuration: Configuration) -> None:
 
 
 def resolve(configuration: Configuration, environ: Mapping[str, str] | None = None) -> Configuration:
-    """Everything that holds, as a new configuration: what was set wins over the environment, that over the defaults.
+    """Return the values in force, valid: what was set, else the environment variable, else the default.
 
-    The environment variable of an option is `option.environment_variable`; an empty one counts as not set. Keys of
-    older Flink versions are replaced by today's, unless that is set too. Options without a default stay unset. The
-    result is valid.
+    An empty environment variable counts as unset. A key of an older Flink version is replaced by today's, unless that
+    is set too. Options without a default stay unset.
     """
     environment = os.environ if environ is None else environ
     resolved = Configuration(configuration)
-    for option in OPTIONS:
+    for option in options.OPTIONS:
         for former in option.former_keys:
             if former in resolved.key_set():
                 raw = dict(resolved.raw_items())[former]
@@ -109,11 +100,11 @@ def spark_settings(configuration: Configuration) -> dict[str, str]:
 
 
 def _check_together(configuration: Configuration) -> None:
-    """What single values cannot tell: pairs that contradict each other, if both were set."""
+    """Raise if two values contradict each other."""
     ordered = (
-        (PARALLELISM, MAX_PARALLELISM),
-        (EPOCH_MIN_RECORDS, EPOCH_MAX_RECORDS),
-        (EXPONENTIAL_INITIAL_BACKOFF, EXPONENTIAL_MAX_BACKOFF),
+        (options.PARALLELISM, options.MAX_PARALLELISM),
+        (options.EPOCH_MIN_RECORDS, options.EPOCH_MAX_RECORDS),
+        (options.EXPONENTIAL_INITIAL_BACKOFF, options.EXPONENTIAL_MAX_BACKOFF),
     )
     for lower, upper in ordered:
         if configuration.contains_key(lower.key) and configuration.contains_key(upper.key):
@@ -125,12 +116,12 @@ def _check_together(configuration: Configuration) -> None:
 
 
 def forget_warnings() -> None:
-    """Say everything again. For tests."""
+    """Warn about every key again. For tests."""
     _warned.clear()
 
 
 def _warn_misspelt(variable: str) -> None:
-    """Of an environment variable that looks like one of ours; others of this prefix may be anybody's."""
+    """Warn if an unknown variable is nearly one of ours. Other programs may use the prefix, too."""
     nearest = difflib.get_close_matches(variable, _BY_VARIABLE, n=1, cutoff=0.85)
     if nearest and variable not in _warned:
         _warned.add(variable)
@@ -144,11 +135,11 @@ def _warn_unknown(key: str) -> None:
     if is_flink_key(key):
         warn_user(f"setting '{key}' is one of Flink's that has no effect in headwater")
         return
-    nearest = difflib.get_close_matches(key, [option.key for option in OPTIONS], n=1, cutoff=0.75)
+    nearest = difflib.get_close_matches(key, [option.key for option in options.OPTIONS], n=1, cutoff=0.75)
     if nearest:
         text = f"unknown setting '{key}' is ignored; did you mean '{nearest[0]}'?"
     else:
         close = difflib.get_close_matches(key, flink_keys(), n=1, cutoff=0.8)
-        close = close or difflib.get_close_matches(key, [option.key for option in OPTIONS], n=1, cutoff=0.3)
+        close = close or difflib.get_close_matches(key, [option.key for option in options.OPTIONS], n=1, cutoff=0.3)
         text = f"unknown setting '{key}' is ignored" + (f"; the nearest known one is '{close[0]}'" if close else "")
     warn_user(text)

@@ -1,6 +1,6 @@
 """Reads the values of settings from text and from Python objects. Each reader raises ValueError saying what it expects.
 
-The readers are what options are typed by (`config_option.py`), which add the key to the message.
+An option's type is its reader; the option (`option.py`) adds the key to the message.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ def read_map(raw: Any) -> dict[str, str]:
 
 
 def read_master(raw: Any) -> str:
-    """The address of a Spark (whether somebody answers there is another question), or `IN_PROCESS`."""
+    """Read the address of a Spark, or `IN_PROCESS`. Does not check that a Spark answers."""
     if isinstance(raw, str) and _MASTER.fullmatch(raw.strip()):
         return raw.strip()
     raise ValueError(

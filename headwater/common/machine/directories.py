@@ -8,9 +8,10 @@ from pathlib import Path
 
 
 def remove_directory(directory: Path, *, last: str) -> None:
-    """Delete all of `directory`, its file `last` after everything else: while there is anything left, so is that file.
+    """Delete `directory` and all its content, the file `last` after everything else.
 
-    Whoever finds `last` in a directory can so finish what was interrupted. Raises OSError where it gets no further.
+    As long as anything is left, `last` is: after an interruption it tells what must still be deleted. Raises OSError if
+    something cannot be deleted.
     """
     for entry in list(os.scandir(directory)):
         if entry.is_dir(follow_symlinks=False):

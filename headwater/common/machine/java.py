@@ -1,4 +1,4 @@
-"""Finds the Java that Spark will run on, and says in one line what to install if there is none that fits.
+"""Finds the Java that Spark runs on, or says in one line what to install.
 
 The same rule for shells, before any Python is set up: `scripts/check-java.sh`.
 """
@@ -24,8 +24,7 @@ _TIMEOUT_S = 30
 def require_java(environ: Mapping[str, str] | None = None) -> str:
     """Return the path of a Java that Spark can run on: JAVA_HOME's, else the first on PATH.
 
-    Called before Spark is started. A JAVA_HOME that does not fit is an error, not a reason to look on: Spark's own
-    scripts would take it.
+    Called before Spark starts. A JAVA_HOME that does not fit is an error, because Spark's own scripts would use it.
 
     Raises:
         ConfigurationError: one line that tells what was found and what to install.

@@ -1,4 +1,4 @@
-"""A disk that runs full: one error, with the place and the way out, wherever something is written to a local disk."""
+"""One error for a full local disk, with the place and the way out."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from typing import Final
 from headwater.common.errors import LocalDiskError
 
 NO_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS})
-"""What the kernel says of a disk that takes nothing more: full, over a quota or the process's limit, read-only."""
+"""Errors of a disk that takes no more data: full, over a quota or a limit of the process, read-only."""
 
 
 def says_no_room(text: str) -> bool:
-    """Whether an error that has no number tells of such a disk."""
+    """Return True if the text of an error without a number means such a disk."""
     return any(os.strerror(number) in text for number in NO_ROOM)
 
 
 @contextmanager
 def room_for(what: str, place: str | Path, cure: str) -> Iterator[None]:
-    """Say `what` could not be written at `place`, and the `cure`, if the disk takes nothing more in the block.
+    """Raise LocalDiskError if the disk takes no more data in the block. Its text has `what`, `place` and `cure`.
 
     Other errors pass as they are.
     """

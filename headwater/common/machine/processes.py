@@ -7,7 +7,7 @@ import os
 
 
 def alive(pid: int) -> bool:
-    """Whether process `pid` is there, whoever's it is. A number is used again: it may be another process by now."""
+    """Return True if process `pid` exists, of any user. Pids are reused: it may be another process."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
@@ -18,7 +18,7 @@ def alive(pid: int) -> bool:
 
 
 def open_pidfd(pid: int) -> int | None:
-    """A descriptor that becomes readable when process `pid` ends; None where the system has none."""
+    """Return a descriptor that becomes readable when process `pid` ends; None if the system has no pidfds."""
     try:
         return os.pidfd_open(pid)
     except (OSError, AttributeError):
@@ -26,13 +26,13 @@ def open_pidfd(pid: int) -> int | None:
 
 
 def name_this_process(name: str) -> None:
-    """What tools like `ps` show as the command of this process: at most 15 characters. Where there is /proc."""
+    """Set the name that tools like `ps` show, at most 15 characters. Does nothing without /proc."""
     with contextlib.suppress(OSError), open("/proc/self/comm", "w") as file:
         file.write(name)
 
 
 def is_named(pid: int, name: str) -> bool:
-    """Whether process `pid` is there and has called itself `name`."""
+    """Return True if process `pid` exists and called itself `name`."""
     try:
         with open(f"/proc/{pid}/comm") as file:
             return file.read().strip() == name

@@ -1,8 +1,8 @@
 """Checks values against their declared types.
 
-Two ways through the same rules. `compile_batch_checker` looks at a whole batch column by column (`type_columns.py`),
-at the speed of a few C calls per field; only if that finds something unusual does it go value by value through the
-checkers made here, which know how to convert what is close enough and how to say precisely what does not fit.
+Two paths, one set of rules. `compile_batch_checker` checks a batch column by column (`columns.py`), with a few C calls
+per field. If a column is unusual, it checks value by value with the checkers made here, which convert what is close
+enough and say exactly what does not fit.
 
 None is allowed where Flink allows null: in fields of rows, in lists, in values of maps; not as a whole record, in a
 tuple, in a primitive array or as a map's key.
@@ -45,7 +45,7 @@ BatchChecker: TypeAlias = Callable[[list[Any]], list[Any]]
 
 
 def compile_checker(type_info: TypeInformation, what: str = "record") -> Checker:
-    """A function that returns its argument, converted where the type asks for it, or raises TypeMismatchError.
+    """Return a function that returns its argument, converted if the type asks for it, or raises TypeMismatchError.
 
     `what` is how the error calls the argument.
 
@@ -64,7 +64,7 @@ def compile_checker(type_info: TypeInformation, what: str = "record") -> Checker
 
 
 def compile_batch_checker(type_info: TypeInformation) -> BatchChecker:
-    """The same for a list of values: returns the list itself if no value had to be converted, else a new one."""
+    """As `compile_checker`, for lists: returns the list itself if no value was converted, else a new one."""
     if isinstance(type_info, PickledBytesTypeInfo):
         return _accept_any
     check_value = compile_checker(type_info)
@@ -82,7 +82,7 @@ def compile_batch_checker(type_info: TypeInformation) -> BatchChecker:
 
 
 class _Mismatch(Exception):
-    """A misfit on its way up; each container adds where it was."""
+    """A value does not fit. Each container on the way up adds its place."""
 
     def __init__(self, expected: str, found: Any, hint: str = "") -> None:
         super().__init__(expected)
@@ -264,7 +264,7 @@ def _row(type_info: RowTypeInfo) -> Checker:
 
 
 def _row_values(value: Any, names: list[str], named: bool, expected: str) -> list[Any]:
-    """The field values of whatever may stand for a row, in the order of `names`."""
+    """Return the field values of anything that may stand for a row, in the order of `names`."""
     if isinstance(value, Row):
         if named and value._fields is not None and value._fields != names:
             if sorted(value._fields) != sorted(names):
@@ -355,7 +355,7 @@ def _is_numpy(value: Any) -> bool:
 
 
 def _from_numpy(value: Any) -> Any:
-    """NumPy's scalars as Python's; everything else as it is. NumPy itself is never imported for it."""
+    """Return a NumPy scalar as Python's, anything else unchanged. Does not import NumPy."""
     return value.item() if _is_numpy(value) and getattr(value, "ndim", None) == 0 else value
 
 

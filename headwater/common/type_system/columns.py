@@ -1,7 +1,7 @@
-"""The fast path of type checking: a batch is looked at column by column, with a few C calls per column.
+"""The fast path of type checking: column by column, with a few C calls per column.
 
 A column function takes a list of values and returns it, or a new list with the usual conversions done, or raises
-`UnusualColumn`: then somebody slower must look at the values one by one. It never reports what is wrong.
+`UnusualColumn`: then the caller must check value by value. It never says what is wrong.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _EXACT: dict[BasicType, type] = {
 
 
 class UnusualColumn(Exception):
-    """The column holds something that is wrong, or merely rare."""
+    """The column holds a wrong value, or a rare one."""
 
 
 def compile_column(type_info: TypeInformation, *, nullable: bool) -> Column:
@@ -231,7 +231,7 @@ def _changed_fields(records: list[Any], fields: list[Column]) -> list[list[Any]]
 
 
 def _make_row(values: Sequence[Any], names: list[str] | None, kind: RowKind = RowKind.INSERT) -> Row:
-    """All rows of a column share one list of names: rows replace it, and never change it in place."""
+    """All rows of a column share one list of names. That is safe: rows replace it, and never change it in place."""
     row = Row.__new__(Row)
     row._fields = names
     row._values = list(values)

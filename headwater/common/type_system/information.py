@@ -1,12 +1,13 @@
 """The classes of type information, as in pyflink.common.typeinfo, without a JVM behind them.
 
-They only describe. Programs get them from `typeinfo.Types`; `type_checker.py` checks values against them.
+They only describe. Programs get them from `typeinfo.Types`; `checker.py` checks values against them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from enum import Enum
+from typing import Any
 
 from headwater.common.errors import TypeMismatchError
 
@@ -15,8 +16,18 @@ class TypeInformation:
     """Base of all types. Instances are immutable, comparable, hashable and picklable."""
 
     def need_conversion(self) -> bool:
-        """Kept for PyFlink programs that ask; there is no JVM to convert for."""
+        """For PyFlink programs that ask: there is no JVM to convert for."""
         return False
+
+    def _identity(self) -> tuple[Any, ...]:
+        """Return what makes two types equal."""
+        return (type(self),)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, TypeInformation) and self._identity() == other._identity()
+
+    def __hash__(self) -> int:
+        return hash(self._identity())
 
 
 class BasicType(Enum):
@@ -36,6 +47,18 @@ class BasicType(Enum):
     INSTANT = "Instant"
 
 
+_PRIMITIVES = (
+    BasicType.BOOLEAN,
+    BasicType.BYTE,
+    BasicType.SHORT,
+    BasicType.INT,
+    BasicType.LONG,
+    BasicType.FLOAT,
+    BasicType.DOUBLE,
+    BasicType.CHAR,
+)
+
+
 class BasicTypeInfo(TypeInformation):
     """One of `BasicType`."""
 
@@ -46,11 +69,8 @@ class BasicTypeInfo(TypeInformation):
     def basic_type(self) -> BasicType:
         return self._basic_type
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, BasicTypeInfo) and self._basic_type is other._basic_type
-
-    def __hash__(self) -> int:
-        return hash(self._basic_type)
+    def _identity(self) -> tuple[Any, ...]:
+        return BasicTypeInfo, self._basic_type
 
     def __repr__(self) -> str:
         return self._basic_type.value
@@ -114,12 +134,6 @@ class InstantTypeInfo(BasicTypeInfo):
 class _SingletonTypeInfo(TypeInformation):
     """A type without parameters: all instances of a class are equal."""
 
-    def __eq__(self, other: object) -> bool:
-        return type(self) is type(other)
-
-    def __hash__(self) -> int:
-        return hash(type(self))
-
     def __repr__(self) -> str:
         return type(self).__name__
 
@@ -167,11 +181,8 @@ class LocalTimeTypeInfo(TypeInformation):
     def time_type(self) -> TimeType:
         return self._time_type
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, LocalTimeTypeInfo) and self._time_type is other._time_type
-
-    def __hash__(self) -> int:
-        return hash((LocalTimeTypeInfo, self._time_type.value))
+    def _identity(self) -> tuple[Any, ...]:
+        return LocalTimeTypeInfo, self._time_type
 
     def __repr__(self) -> str:
         return f"LocalTimeTypeInfo<{self._time_type.name}>"
@@ -193,15 +204,8 @@ class _ElementTypeInfo(TypeInformation):
     def element_type(self) -> TypeInformation:
         return self._element_type
 
-    def __eq__(self, other: object) -> bool:
-        return (
-            isinstance(other, _ElementTypeInfo)
-            and type(self) is type(other)
-            and self._element_type == other._element_type
-        )
-
-    def __hash__(self) -> int:
-        return hash((type(self), self._element_type))
+    def _identity(self) -> tuple[Any, ...]:
+        return type(self), self._element_type
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}<{self._element_type!r}>"
@@ -211,35 +215,14 @@ class PrimitiveArrayTypeInfo(_ElementTypeInfo):
     """A list of numbers, booleans or characters without None; of BYTE: also bytes."""
 
     def __init__(self, element_type: TypeInformation) -> None:
-        allowed = (
-            BasicType.BOOLEAN,
-            BasicType.BYTE,
-            BasicType.SHORT,
-            BasicType.INT,
-            BasicType.LONG,
-            BasicType.FLOAT,
-            BasicType.DOUBLE,
-            BasicType.CHAR,
-        )
-        self._element_type = _element_of("PRIMITIVE_ARRAY", element_type, allowed)
+        self._element_type = _element_of("PRIMITIVE_ARRAY", element_type, _PRIMITIVES)
 
 
 class BasicArrayTypeInfo(_ElementTypeInfo):
     """A list of numbers, booleans, characters or strings; None is allowed among them."""
 
     def __init__(self, element_type: TypeInformation) -> None:
-        allowed = (
-            BasicType.BOOLEAN,
-            BasicType.BYTE,
-            BasicType.SHORT,
-            BasicType.INT,
-            BasicType.LONG,
-            BasicType.FLOAT,
-            BasicType.DOUBLE,
-            BasicType.CHAR,
-            BasicType.STRING,
-        )
-        self._element_type = _element_of("BASIC_ARRAY", element_type, allowed)
+        self._element_type = _element_of("BASIC_ARRAY", element_type, (*_PRIMITIVES, BasicType.STRING))
 
 
 class ObjectArrayTypeInfo(_ElementTypeInfo):
@@ -275,15 +258,8 @@ class MapTypeInfo(TypeInformation):
     def value_type(self) -> TypeInformation:
         return self._value_type_info
 
-    def __eq__(self, other: object) -> bool:
-        return (
-            isinstance(other, MapTypeInfo)
-            and self._key_type_info == other._key_type_info
-            and self._value_type_info == other._value_type_info
-        )
-
-    def __hash__(self) -> int:
-        return hash((MapTypeInfo, self._key_type_info, self._value_type_info))
+    def _identity(self) -> tuple[Any, ...]:
+        return MapTypeInfo, self._key_type_info, self._value_type_info
 
     def __repr__(self) -> str:
         return f"MapTypeInfo<{self._key_type_info!r}, {self._value_type_info!r}>"
@@ -298,11 +274,8 @@ class TupleTypeInfo(TypeInformation):
     def get_field_types(self) -> list[TypeInformation]:
         return list(self._field_types)
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, TupleTypeInfo) and self._field_types == other._field_types
-
-    def __hash__(self) -> int:
-        return hash((TupleTypeInfo, self._field_types))
+    def _identity(self) -> tuple[Any, ...]:
+        return TupleTypeInfo, self._field_types
 
     def __repr__(self) -> str:
         return f"TupleTypeInfo({', '.join(map(repr, self._field_types))})"
@@ -334,20 +307,12 @@ class RowTypeInfo(TypeInformation):
             return [f"f{index}" for index in range(len(self._field_types))]
         return list(self._field_names)
 
-    def get_field_index(self, field_name: str) -> int:
-        """The position of a field, or -1."""
-        names = self.get_field_names()
-        return names.index(field_name) if field_name in names else -1
-
     def get_field_types(self) -> list[TypeInformation]:
         return list(self._field_types)
 
-    def __eq__(self, other: object) -> bool:
-        """Field types decide, as in PyFlink: names are labels."""
-        return isinstance(other, RowTypeInfo) and self._field_types == other._field_types
-
-    def __hash__(self) -> int:
-        return hash((RowTypeInfo, self._field_types))
+    def _identity(self) -> tuple[Any, ...]:
+        """The field types decide, as in PyFlink: names are labels."""
+        return RowTypeInfo, self._field_types
 
     def __repr__(self) -> str:
         if self._field_names is None:
@@ -366,11 +331,8 @@ class ExternalTypeInfo(TypeInformation):
     def wrapped(self) -> TypeInformation:
         return self._type_info
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, ExternalTypeInfo) and self._type_info == other._type_info
-
-    def __hash__(self) -> int:
-        return hash((ExternalTypeInfo, self._type_info))
+    def _identity(self) -> tuple[Any, ...]:
+        return ExternalTypeInfo, self._type_info
 
     def __repr__(self) -> str:
         return f"ExternalTypeInfo<{self._type_info!r}>"
@@ -378,11 +340,9 @@ class ExternalTypeInfo(TypeInformation):
 
 def _declared(where: str, type_info: TypeInformation) -> TypeInformation:
     if not isinstance(type_info, TypeInformation):
+        hint = "; did you forget the parentheses?" if callable(type_info) else ""
         raise TypeMismatchError(
-            f"{where}: expected a TypeInformation such as Types.STRING(), found {type_info!r}; "
-            "did you forget the parentheses?"
-            if callable(type_info)
-            else f"{where}: expected a TypeInformation such as Types.STRING(), found {type_info!r}"
+            f"{where}: expected a TypeInformation such as Types.STRING(), found {type_info!r}{hint}"
         )
     return type_info
 

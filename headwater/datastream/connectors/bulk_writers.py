@@ -55,7 +55,7 @@ class BulkWriters:
     def parquet(schema: Any = None, compression: str = "zstd") -> BulkWriterFactory:
         """Parquet from dicts or named Rows (tuples with a `schema`, a pyarrow.Schema). Without one the first records of
         each file tell the types, so files may differ: give one where readers need it."""
-        pyarrow = sys.modules.get("pyarrow")  # whoever has a schema has loaded it
+        pyarrow = sys.modules.get("pyarrow")  # who has a schema has loaded pyarrow
         if schema is not None and not isinstance(schema, getattr(pyarrow, "Schema", ())):
             raise TypeMismatchError(
                 f"BulkWriters.parquet() expects a pyarrow.Schema or nothing, found {short_repr(schema)}; "
@@ -84,7 +84,7 @@ class _JsonLines(BulkWriterFactory):
 class _JsonLinesWriter(BulkWriter):
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
-        self._encoder = msgspec.json.Encoder(enc_hook=_row_for_json)
+        self._encoder = msgspec.json.Encoder(enc_hook=row_for_json)
 
     def add_batch(self, values: Sequence[Any]) -> None:
         try:
@@ -98,7 +98,8 @@ class _JsonLinesWriter(BulkWriter):
             raise SerializationError(f"records cannot be written as JSON: {error}") from error
 
 
-def _row_for_json(value: Any) -> Any:
+def row_for_json(value: Any) -> Any:
+    """Return a Row as JSON has it: an object, or an array if it has no names."""
     if isinstance(value, Row):
         return value.as_dict() if value.get_field_names() else list(value)
     raise NotImplementedError(f"objects of type {type(value).__name__} have no JSON form")

@@ -30,7 +30,7 @@ def collected_results(collect_id: str) -> CollectedResults:
 class CollectedResults:
     """Committed records on their way from the committer (one thread) to whoever iterates (another).
 
-    Iteration waits for records and ends after `finish`, which whoever started the job calls when it has ended. Every
+    Iteration waits for records and ends after `finish`; whoever started the job calls that when it has ended. Every
     record is delivered once.
     """
 
@@ -135,8 +135,8 @@ class _CollectCommitter(Committer):
         for batch in sorted(committables, key=lambda item: (item.epoch, item.partition)):
             self._results.add(batch.epoch, batch.token, pickle.loads(batch.records))
 
-    # No `close` that ends the results: a committer is closed after a failure too, and only the job's client knows which
-    # it was. Whoever starts the job calls `CollectedResults.finish`.
+    # `close` must not end the results: it is called after a failure, too, and only the job's client knows of that.
+    # Whoever starts the job calls `CollectedResults.finish`.
 
 
 def _pickle(records: list[Any], context: WriterContext) -> bytes:

@@ -2,30 +2,20 @@
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any
 
 import cloudpickle
 
 from headwater.common.connector import Source, Split, SplitReader
 from headwater.common.errors import ConfigurationError
+from headwater.datastream.connectors.driver_records import RecordReader, Slice
 from headwater.graph.picklability import require_picklable
 
 __all__ = ["CollectionSource"]
 
 _SPLIT_ID = "collection"
 _WHAT = "the collection"
-
-
-@dataclass(frozen=True)
-class _Slice:
-    """The records that one epoch may read, as the driver hands them to the task."""
-
-    start: int
-    total: int
-    records: bytes
 
 
 class CollectionSource(Source):
@@ -55,7 +45,6 @@ class CollectionSource(Source):
         return [] if _SPLIT_ID in known else [Split(_SPLIT_ID, None)]
 
     def plan_read(self, split: Split, position: Any | None, budget: int) -> Split:
-        """The split as a task should get it, to read at most `budget` records from `position`. Runs in the driver."""
         items = self._here()
         start = 0 if position is None else position
         if start > len(items):
@@ -64,16 +53,13 @@ class CollectionSource(Source):
                 "the job with the same collection, or on a fresh checkpoint directory"
             )
         records = items[start : start + budget]
-        return Split(split.split_id, _Slice(start, len(items), _pickle(records, start)))
+        return Split(split.split_id, Slice(start, _pickle(records, start), start + len(records) == len(items)))
 
     def open_reader(self, split: Split, position: Any | None) -> SplitReader:
         start = 0 if position is None else position
-        if split.payload is None:
-            items = self._here()
-            return _SliceReader(items[start:], start, len(items))
-        part: _Slice = split.payload
-        records = pickle.loads(part.records)
-        return _SliceReader(records[start - part.start :], start, part.total)
+        if isinstance(split.payload, Slice):
+            return split.payload.reader(start)
+        return RecordReader(iter(self._here()[start:]), start, ended=True)
 
     def _here(self) -> list[Any]:
         if self._items is None:
@@ -81,27 +67,6 @@ class CollectionSource(Source):
                 "the items of a from_collection source are only in the driver; a task reads what plan_read gave it"
             )
         return self._items
-
-
-class _SliceReader(SplitReader):
-    """Reads records from a list. The position is the index of the next item in the whole collection."""
-
-    def __init__(self, records: list[Any], position: int, total: int) -> None:
-        self._records = records
-        self._next = 0
-        self._position = position
-        self._total = total
-
-    def read_batch(self, max_records: int) -> list[Any] | None:
-        batch = self._records[self._next : self._next + max_records]
-        self._next += len(batch)
-        self._position += len(batch)
-        if not batch and self._position >= self._total:
-            return None
-        return batch
-
-    def position(self) -> int:
-        return self._position
 
 
 def _pickle(records: list[Any], start: int) -> bytes:

@@ -39,7 +39,7 @@ class CsvReader(LineReader):
         self._charset = charset
         self._dialect = dialect
         self._comments = comments
-        self.header: Sequence[str] | None = None  # the first record of the file, where that is no data
+        self.header: Sequence[str] | None = None  # the first record of the file, if it is not data
         names = tuple(columns) if columns is not None else None
         start = position
         if header:

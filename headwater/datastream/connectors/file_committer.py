@@ -1,9 +1,9 @@
 """Makes complete files visible, by renaming them.
 
-Readers may take a visible file away at once. After a crash the same files are committed again; then one that has
-neither its pending nor its final name was either committed and taken, or deleted while it was hidden. Two facts tell
-which: a note beside the output says that this very commit was begun before, and files are committed in their order, so
-that no earlier try has got behind a file that is still pending (docs/decisions/0017-commits-that-are-repeated.md).
+A reader may take a visible file away at once. After a crash the same files are committed again, and a file with neither
+its pending nor its final name was either committed and taken, or deleted while it was hidden. Two facts tell which: a
+note beside the output says if this commit was tried before; and files are committed in order, so no earlier try got
+past a file that is still pending (docs/decisions/0017-commits-that-are-repeated.md).
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ class FileCommittable:
 
 @dataclass
 class EarlierTry:
-    """What is known of earlier tries of a commit, while its files are gone through in their order."""
+    """What is known about earlier tries of a commit. Changes from file to file, in commit order."""
 
     got_here: bool
-    """Whether one may have made the file visible that is next."""
+    """True if an earlier try may have made the next file visible."""
 
 
 class FileCommitter(Committer):
-    """Renames pending files. Idempotent: a file that has its final name is done, and so is one that was taken away."""
+    """Renames pending files. Idempotent: a file that has its final name, or was taken away after it had, is done."""
 
     def __init__(self, base_path: str) -> None:
         self._base_path = base_path
@@ -63,10 +63,10 @@ class FileCommitter(Committer):
             sync_if_there(directory)
 
     def _begun_before(self, committables: Sequence[FileCommittable]) -> bool:
-        """Whether this very commit was tried before. Notes that it is, in place of the commit before it.
+        """Return True if this commit was tried before. Leaves a note of it, and removes that of the commit before.
 
-        The note is in the output's own directory: one that is not mounted proves nothing. It has a pending file's name,
-        with more in it: `find_leftovers` finds it, too. It need not be durable: if it is lost, the worst is an error.
+        The note is in the output's directory: if that is not mounted, there is no note. It ends like a pending file's
+        name, so `find_leftovers` finds it. It need not be durable: without it, the worst is an error.
         """
         name = f".committing-{digest(committables)}-{committables[0].pending_name.lstrip('.')}"
         note = os.path.join(self._base_path, name)
@@ -79,7 +79,7 @@ class FileCommitter(Committer):
             with contextlib.suppress(OSError):
                 os.rename(before, note)
                 return False
-        with contextlib.suppress(OSError):  # no room, no directory: nothing that could keep a file from being renamed
+        with contextlib.suppress(OSError):  # no room, or no directory: files may be renamed without it
             open(note, "xb").close()
         return False
 
@@ -100,12 +100,12 @@ class FileCommitter(Committer):
 
 
 def digest(committables: Sequence[FileCommittable]) -> str:
-    """Tells these files from any others."""
+    """Return text that identifies these files."""
     return hashlib.sha256("/".join(each.final_name for each in committables).encode()).hexdigest()[:12]
 
 
 def sync_if_there(directory: str) -> None:
-    """Make the names in `directory` durable. A reader may have taken all of it."""
+    """Make the names in `directory` durable. A reader may have taken the whole directory."""
     with contextlib.suppress(FileNotFoundError):
         sync_directory(directory)
 

@@ -1,8 +1,8 @@
 """Fewer, larger files: the part files of one checkpoint are joined before they become visible.
 
 A group of pending files becomes one: written whole under a hidden name, then the parts are deleted, then it is renamed
-to its final name. So there are all parts, or the joined file, or it was visible: it cannot be joined a second time
-because a reader has taken it away.
+to its final name. So at any time there are all parts, or the joined file, or it was visible: files are not joined again
+after a reader took them away.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class FileCompactStrategy:
         def enable_compaction_on_checkpoint(
             self, num_checkpoints_before_compaction: int
         ) -> FileCompactStrategy.Builder:
-            """Files of several checkpoints are not joined: they would stay invisible for so long."""
+            """Join the files of each checkpoint. Never those of several: they would stay invisible for so long."""
             if num_checkpoints_before_compaction < 1:
                 raise ConfigurationError(
                     f"num_checkpoints_before_compaction is {num_checkpoints_before_compaction}; expected 1 or more"
@@ -139,12 +139,12 @@ class CompactingCommitter(FileCommitter):
             yield group
 
     def _join(self, directory: str, group: list[FileCommittable], earlier: EarlierTry) -> bool:
-        """Make the group visible as one file. False: it is committed apart, or all of it is gone."""
-        # The name tells all members: what it does not stand for is never taken as done.
+        """Make the group visible as one file. Return False if it was committed apart, or all of it is gone."""
+        # The name identifies all members, so that no other group is taken as done.
         final = os.path.join(directory, f"{_PREFIX}{digest(group)}-{group[0].final_name}")
         parts = [os.path.join(directory, member.pending_name) for member in group]
         if not os.path.exists(final):
-            # The pending name of a part, with more in it: find_leftovers finds it, too.
+            # It ends like a pending name, so that find_leftovers finds it.
             pending_end = group[0].pending_name.lstrip(".")
             joined = os.path.join(directory, f".{_PREFIX}{pending_end}")
             if not os.path.exists(joined):
@@ -190,5 +190,5 @@ def _delete(paths: Iterable[str]) -> None:
 
 
 def _committed_apart(group: list[FileCommittable]) -> bool:
-    """The run that committed these first did not join files yet."""
+    """Return True if an earlier run, without compaction, committed some of these."""
     return any(os.path.exists(os.path.join(member.directory, member.final_name)) for member in group)

@@ -23,7 +23,7 @@ class FileFormat(ABC):
 
     @abstractmethod
     def open(self, split: FileSplit, position: Any | None, policy: BadRecordPolicy) -> SplitReader:
-        """A reader of `split` that goes on at `position` (None: from its start)."""
+        """Return a reader of `split` that starts at `position` (None: at its start)."""
 
 
 class StreamFormat(FileFormat):

@@ -13,7 +13,7 @@ import uuid
 import warnings
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, BinaryIO, TypeVar
 
 from headwater.checkpoint.paths import validate_name
@@ -103,12 +103,13 @@ class FileSink(Sink):
                     f"FileSink: {base_path!r} is not a local path; files are made visible by renaming, which needs a "
                     "file system that all hosts of the job mount"
                 )
-            self._base_path = local
-            self._content = content
-            self._bucket_assigner = BucketAssigner.date_time_bucket_assigner()
-            self._rolling_policy: RollingPolicy = RollingPolicy.default_rolling_policy()
-            self._output_file_config = OutputFileConfig()
-            self._compaction: tuple[FileCompactStrategy, FileCompactor] | None = None
+            self._settings = _Settings(
+                local,
+                content,
+                BucketAssigner.date_time_bucket_assigner(),
+                RollingPolicy.default_rolling_policy(),
+                OutputFileConfig(),
+            )
 
         def with_bucket_check_interval(self, interval: int) -> FileSink.RowFormatBuilder:
             """Has no effect, and says so: files end with their epoch, there is nothing to check in between."""
@@ -116,16 +117,14 @@ class FileSink(Sink):
             return self
 
         def with_bucket_assigner(self, bucket_assigner: BucketAssigner) -> FileSink.RowFormatBuilder:
-            self._bucket_assigner = _expected("with_bucket_assigner", bucket_assigner, BucketAssigner)
-            return self
+            return self._with(bucket_assigner=_expected("with_bucket_assigner", bucket_assigner, BucketAssigner))
 
         def with_rolling_policy(self, rolling_policy: RollingPolicy) -> FileSink.RowFormatBuilder:
-            self._rolling_policy = _expected("with_rolling_policy", rolling_policy, RollingPolicy)
-            return self
+            return self._with(rolling_policy=_expected("with_rolling_policy", rolling_policy, RollingPolicy))
 
         def with_output_file_config(self, output_file_config: OutputFileConfig) -> FileSink.RowFormatBuilder:
-            self._output_file_config = _expected("with_output_file_config", output_file_config, OutputFileConfig)
-            return self
+            expected = _expected("with_output_file_config", output_file_config, OutputFileConfig)
+            return self._with(output_file_config=expected)
 
         def enable_compact(self, strategy: FileCompactStrategy, compactor: FileCompactor) -> FileSink.RowFormatBuilder:
             """Join the files that all partitions wrote into a bucket for one checkpoint. The driver does it."""
@@ -134,31 +133,25 @@ class FileSink(Sink):
                     f"FileSink.enable_compact got {strategy!r} and {compactor!r}; expected a FileCompactStrategy and a "
                     "FileCompactor"
                 )
-            if compactor.joins and not isinstance(self._content, Encoder):
+            if compactor.joins and not isinstance(self._settings.content, Encoder):
                 raise ConfigurationError(
                     "FileSink.enable_compact: only files of a row format can be joined one after the other; with a "
                     "bulk format set a longer execution.checkpointing.interval for larger files"
                 )
-            self._compaction = (strategy, compactor)
-            return self
+            return self._with(compaction=(strategy, compactor))
 
         def disable_compact(self) -> FileSink.RowFormatBuilder:
-            self._compaction = None
-            return self
+            return self._with(compaction=None)
 
         def build(self) -> FileSink:
-            if os.path.exists(self._base_path) and not os.path.isdir(self._base_path):
-                raise ConfigurationError(f"FileSink: {self._base_path} is a file; expected a directory, or nothing yet")
-            return FileSink(
-                _Settings(
-                    self._base_path,
-                    self._content,
-                    self._bucket_assigner,
-                    self._rolling_policy,
-                    self._output_file_config,
-                    self._compaction,
-                )
-            )
+            path = self._settings.base_path
+            if os.path.exists(path) and not os.path.isdir(path):
+                raise ConfigurationError(f"FileSink: {path} is a file; expected a directory, or nothing yet")
+            return FileSink(self._settings)
+
+        def _with(self, **settings: Any) -> FileSink.RowFormatBuilder:
+            self._settings = replace(self._settings, **settings)
+            return self
 
     class BulkFormatBuilder(RowFormatBuilder):
         """The same settings for a bulk format."""

@@ -17,8 +17,8 @@ __all__ = ["FileSource", "FileSourceBuilder"]
 class FileSource(Source):
     """Reads files, directories (with all below them) and glob patterns. Every file is one split and is read once.
 
-    A file counts as long as it is when it is found, so files should appear whole: written under a hidden name
-    (`.name`, `name.tmp`) and renamed. What is appended to a file later is not read.
+    A file is read up to the size it has when it is found, so files should appear whole: written under a hidden name
+    (`.name`, `name.tmp`) and renamed. What is appended later is not read.
 
     Built by `FileSource.for_record_stream_format(StreamFormat.text_line_format(), path).build()`.
     """
@@ -77,7 +77,7 @@ class FileSourceBuilder:
         self._policy = BadRecordPolicy.FAIL
 
     def monitor_continuously(self, discovery_interval: DurationLike) -> FileSourceBuilder:
-        """Go on for ever, and look for new files that often."""
+        """Never end, and look for new files this often."""
         self._interval_ms = to_millis(discovery_interval, "discovery_interval", minimum=1)
         return self
 

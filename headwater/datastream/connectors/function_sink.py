@@ -1,4 +1,4 @@
-"""Sinks without two phases: a function that is called per record, and one that forgets."""
+"""Sinks without two phases: one calls a function per record, one drops all records."""
 
 from __future__ import annotations
 

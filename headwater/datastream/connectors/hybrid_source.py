@@ -28,7 +28,8 @@ class HybridPosition:
 class _Plan:
     at: HybridPosition
     first: Split | None
-    """The first waiting split as its source prepared it for this epoch. It may hold records: not for a position."""
+    """The first waiting split, prepared by its source for this epoch. It may hold records: never store it as a
+    position."""
 
 
 class HybridSource(Source):
@@ -55,7 +56,7 @@ class HybridSource(Source):
         return [] if known else [Split("all", None)]
 
     def plan_read(self, split: Split, position: HybridPosition | None, budget: int) -> Split:
-        """Looks for splits, which only the driver may do, and lets each source prepare the one to read."""
+        """Find splits, which only the driver may do, and let their source prepare the one to read."""
         at = self._looked(position or HybridPosition())
         while not at.waiting and at.source + 1 < len(self.sources):
             at = self._looked(HybridPosition(at.source + 1))
@@ -120,7 +121,7 @@ class _HybridReader(SplitReader):
             if self._reader is None:
                 split, position = self._waiting[0]
                 if self._prepares and self._prepared is None:
-                    return []  # its turn comes in the next epoch
+                    return []  # it is read in the next epoch
                 self._reader = self._source.open_reader(self._prepared or split, position)
                 self._prepared = None
             records = self._reader.read_batch(max_records)

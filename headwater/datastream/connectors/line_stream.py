@@ -29,7 +29,7 @@ LinePosition = tuple[int, int]
 
 
 class LineStream:
-    """The lines of one file, with line feeds, as bytes. A file counts as long as it was when it was found."""
+    """The lines of one file, with line feeds, as bytes, up to the size that the file had when it was found."""
 
     def __init__(self, split: FileSplit, position: LinePosition | None) -> None:
         self.path = split.path

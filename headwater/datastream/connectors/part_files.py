@@ -15,8 +15,8 @@ _DEFAULT_INTERVAL_MS: Final = 60 * 1000
 
 
 class RollingPolicy:
-    """When a part file is closed and the next one begun. At the end of an epoch it always is: only a whole file can be
-    made visible with the epoch."""
+    """When a part file is closed and the next one begun. The end of an epoch always closes it: only whole files can
+    become visible."""
 
     part_size: int | None = None
     """Bytes after which a new file is begun within an epoch; None: never."""

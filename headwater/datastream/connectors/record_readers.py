@@ -69,7 +69,7 @@ class LineReader(SplitReader):
         self._skipped += 1
 
     def _decode_one_by_one(self, lines: list[bytes], decode: Callable[[bytes], Any]) -> list[Any]:
-        """After the fast way failed: find the bad ones."""
+        """Find the bad records, after the fast way failed."""
         records: list[Any] = []
         first = self._lines.line - len(lines) + 1
         for number, line in enumerate(lines, first):

@@ -6,14 +6,14 @@ import csv
 import io
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Self
 
 from headwater.common.errors import ConfigurationError, SerializationError, short_repr
 from headwater.common.serialization import DeserializationSchema, SerializationSchema
 from headwater.common.type_system.information import RowTypeInfo, TypeInformation
 from headwater.common.types import Row
 from headwater.datastream.formats.csv_schema import CsvColumn, CsvDialect, one_character
-from headwater.datastream.formats.text_fields import from_text, to_text
+from headwater.datastream.formats.text_fields import fields_of, from_text, to_text
 
 __all__ = ["CsvRowDeserializationSchema", "CsvRowSerializationSchema"]
 
@@ -23,8 +23,7 @@ class RowFromFields:
 
     def __init__(self, columns: Sequence[CsvColumn], dialect: CsvDialect) -> None:
         self.names = [column.name for column in columns]
-        separators = [dialect.array_separator if each.separator is None else each.separator for each in columns]
-        self._converters = [from_text(each.type_info, sep) for each, sep in zip(columns, separators, strict=True)]
+        self._converters = [from_text(each.type_info, each.separator_in(dialect)) for each in columns]
         self._null = dialect.null
 
     def __call__(self, fields: Sequence[str]) -> Row:
@@ -42,7 +41,7 @@ class RowFromFields:
             return self._converters[index](text)
         except ValueError as error:
             if not text and self._null is None:
-                return None  # nothing is no number, and there is no other word for None
+                return None  # an empty number is None, if nothing else stands for None
             raise ValueError(f"column {self.names[index]!r}: {error}") from None
 
 
@@ -51,18 +50,12 @@ class FieldsFromRow:
 
     def __init__(self, columns: Sequence[CsvColumn], dialect: CsvDialect) -> None:
         self._names = [column.name for column in columns]
-        separators = [dialect.array_separator if each.separator is None else each.separator for each in columns]
-        self._converters = [to_text(each.type_info, sep) for each, sep in zip(columns, separators, strict=True)]
+        self._converters = [to_text(each.type_info, each.separator_in(dialect)) for each in columns]
         self._null = dialect.null or ""
 
     def __call__(self, value: Any) -> list[str]:
         try:
-            if isinstance(value, Row):
-                values: Sequence[Any] = value.get_fields_by_names(self._names)
-            elif isinstance(value, dict):
-                values = [value[name] for name in self._names]
-            else:
-                values = value
+            values = fields_of(value, self._names)
             return [
                 self._null if each is None else convert(each)
                 for each, convert in zip(values, self._converters, strict=True)
@@ -92,6 +85,27 @@ def csv_line(fields: Sequence[str], dialect: CsvDialect) -> str:
     return text.getvalue()
 
 
+class _Builder:
+    """Settings for rows of `type_info`, a type made by `Types.ROW` or `Types.ROW_NAMED`."""
+
+    def __init__(self, type_info: TypeInformation) -> None:
+        self._columns = columns_of(type_info)
+        self._dialect = CsvDialect()
+
+    def set_array_element_delimiter(self, delimiter: str) -> Self:
+        return self._set(array_separator=delimiter)
+
+    def set_quote_character(self, c: str) -> Self:
+        return self._set(quote=one_character("quote character", c))
+
+    def set_escape_character(self, c: str) -> Self:
+        return self._set(escape=one_character("escape character", c))
+
+    def _set(self, **settings: Any) -> Self:
+        self._dialect = replace(self._dialect, **settings)
+        return self
+
+
 class CsvRowDeserializationSchema(DeserializationSchema):
     """A Row of one CSV record. Bad ones are errors, or None if parse errors are ignored."""
 
@@ -114,38 +128,22 @@ class CsvRowDeserializationSchema(DeserializationSchema):
                 f"CSV: {short_repr(message)}: {error}; correct it at its origin, or set_ignore_parse_errors(True)"
             ) from None
 
-    class Builder:
-        """Settings for rows of `type_info`, a type made by `Types.ROW` or `Types.ROW_NAMED`."""
+    class Builder(_Builder):
+        """The settings, and what to do with bad records."""
 
-        def __init__(self, type_info: TypeInformation) -> None:
-            self._columns = columns_of(type_info)
-            self._dialect = CsvDialect()
-            self._ignore_parse_errors = False
+        _ignore_parse_errors = False
 
-        def set_field_delimiter(self, delimiter: str) -> CsvRowDeserializationSchema.Builder:
+        def set_field_delimiter(self, delimiter: str) -> Self:
             return self._set(delimiter=one_character("field delimiter", delimiter))
 
-        def set_allow_comments(self, allow_comments: bool) -> CsvRowDeserializationSchema.Builder:
+        def set_allow_comments(self, allow_comments: bool) -> Self:
             return self._set(comments=allow_comments)
 
-        def set_array_element_delimiter(self, delimiter: str) -> CsvRowDeserializationSchema.Builder:
-            return self._set(array_separator=delimiter)
-
-        def set_quote_character(self, c: str) -> CsvRowDeserializationSchema.Builder:
-            return self._set(quote=one_character("quote character", c))
-
-        def set_escape_character(self, c: str) -> CsvRowDeserializationSchema.Builder:
-            return self._set(escape=one_character("escape character", c))
-
-        def set_null_literal(self, null_literal: str) -> CsvRowDeserializationSchema.Builder:
+        def set_null_literal(self, null_literal: str) -> Self:
             return self._set(null=null_literal)
 
-        def set_ignore_parse_errors(self, ignore_parse_errors: bool) -> CsvRowDeserializationSchema.Builder:
+        def set_ignore_parse_errors(self, ignore_parse_errors: bool) -> Self:
             self._ignore_parse_errors = ignore_parse_errors
-            return self
-
-        def _set(self, **settings: Any) -> CsvRowDeserializationSchema.Builder:
-            self._dialect = replace(self._dialect, **settings)
             return self
 
         def build(self) -> CsvRowDeserializationSchema:
@@ -162,38 +160,21 @@ class CsvRowSerializationSchema(SerializationSchema):
     def serialize(self, value: Any) -> bytes:
         return csv_line(self._to_fields(value), self._dialect).encode()
 
-    class Builder:
-        """Settings for rows of `type_info`, a type made by `Types.ROW` or `Types.ROW_NAMED`."""
+    class Builder(_Builder):
+        """The settings, and how records end."""
 
-        def __init__(self, type_info: TypeInformation) -> None:
-            self._columns = columns_of(type_info)
-            self._dialect = CsvDialect()
-
-        def set_field_delimiter(self, c: str) -> CsvRowSerializationSchema.Builder:
+        def set_field_delimiter(self, c: str) -> Self:
             return self._set(delimiter=one_character("field delimiter", c))
 
-        def set_line_delimiter(self, delimiter: str) -> CsvRowSerializationSchema.Builder:
+        def set_line_delimiter(self, delimiter: str) -> Self:
             """May be empty, where messages need no line end."""
             return self._set(line_end=delimiter)
 
-        def set_array_element_delimiter(self, delimiter: str) -> CsvRowSerializationSchema.Builder:
-            return self._set(array_separator=delimiter)
-
-        def disable_quote_character(self) -> CsvRowSerializationSchema.Builder:
+        def disable_quote_character(self) -> Self:
             return self._set(quote=None)
 
-        def set_quote_character(self, c: str) -> CsvRowSerializationSchema.Builder:
-            return self._set(quote=one_character("quote character", c))
-
-        def set_escape_character(self, c: str) -> CsvRowSerializationSchema.Builder:
-            return self._set(escape=one_character("escape character", c))
-
-        def set_null_literal(self, s: str) -> CsvRowSerializationSchema.Builder:
+        def set_null_literal(self, s: str) -> Self:
             return self._set(null=s)
-
-        def _set(self, **settings: Any) -> CsvRowSerializationSchema.Builder:
-            self._dialect = replace(self._dialect, **settings)
-            return self
 
         def build(self) -> CsvRowSerializationSchema:
             return CsvRowSerializationSchema(self._columns, self._dialect)

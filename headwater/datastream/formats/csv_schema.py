@@ -23,6 +23,9 @@ class CsvColumn:
     separator: str | None = None
     """Between the elements of an array; None: that of the schema."""
 
+    def separator_in(self, dialect: CsvDialect) -> str:
+        return dialect.array_separator if self.separator is None else self.separator
+
 
 @dataclass(frozen=True)
 class CsvDialect:
@@ -77,9 +80,6 @@ class CsvSchema:
     @property
     def names(self) -> tuple[str, ...]:
         return tuple(column.name for column in self.columns)
-
-    def separator_of(self, column: CsvColumn) -> str:
-        return self.dialect.array_separator if column.separator is None else column.separator
 
 
 class CsvSchemaBuilder:

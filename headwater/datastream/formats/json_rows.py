@@ -12,13 +12,14 @@ from headwater.common.errors import ConfigurationError, SerializationError, shor
 from headwater.common.serialization import DeserializationSchema, SerializationSchema
 from headwater.common.type_system.information import BasicType, BasicTypeInfo, MapTypeInfo, RowTypeInfo, TypeInformation
 from headwater.common.types import Row
+from headwater.datastream.connectors.bulk_writers import row_for_json
 from headwater.datastream.formats.json_schema import type_of_json_schema
-from headwater.datastream.formats.text_fields import ARRAYS, from_text, is_text_type
+from headwater.datastream.formats.text_fields import ARRAYS, fields_of, from_text, is_text_type
 
 __all__ = ["JsonRowDeserializationSchema", "JsonRowSerializationSchema"]
 
 FromJson = Callable[[Any], Any]
-"""Raises ValueError for a value that is not of the type. None never comes here."""
+"""Raises ValueError for a value that is not of the type. Never gets None."""
 
 
 class JsonRowDeserializationSchema(DeserializationSchema):
@@ -91,11 +92,8 @@ class JsonRowSerializationSchema(SerializationSchema):
 
     def serialize(self, value: Any) -> bytes:
         try:
-            if isinstance(value, Row):
-                values = value.get_fields_by_names(self._names)
-            else:
-                values = [value[name] for name in self._names] if isinstance(value, dict) else value
-            return msgspec.json.encode(dict(zip(self._names, values, strict=True)), enc_hook=_json_of)
+            values = fields_of(value, self._names)
+            return msgspec.json.encode(dict(zip(self._names, values, strict=True)), enc_hook=row_for_json)
         except (KeyError, TypeError, ValueError, NotImplementedError) as error:
             raise SerializationError(
                 f"record {short_repr(value)} does not fit the JSON fields {self._names}: {error}"
@@ -125,12 +123,6 @@ def _row_type(type_info: TypeInformation) -> RowTypeInfo:
     if not isinstance(type_info, RowTypeInfo):
         raise ConfigurationError(f"JSON rows: the type is {type_info!r}; expected Types.ROW or Types.ROW_NAMED")
     return type_info
-
-
-def _json_of(value: Any) -> Any:
-    if isinstance(value, Row):
-        return value.as_dict() if value.get_field_names() else list(value)
-    raise NotImplementedError(f"objects of type {type(value).__name__} have no JSON form")
 
 
 def _from_json(type_info: TypeInformation, strict: bool) -> FromJson:

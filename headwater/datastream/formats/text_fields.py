@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import date, datetime, time
 from decimal import Decimal, InvalidOperation
 from typing import Any, Final
@@ -20,6 +20,7 @@ from headwater.common.type_system.information import (
     TimeTypeInfo,
     TypeInformation,
 )
+from headwater.common.types import Row
 
 FromText = Callable[[str], Any]
 """Raises ValueError for text that is not of the type."""
@@ -39,15 +40,22 @@ NUMBERS: Final = frozenset(
 ARRAYS: Final = (ListTypeInfo, BasicArrayTypeInfo, ObjectArrayTypeInfo, PrimitiveArrayTypeInfo)
 
 
+def fields_of(value: Any, names: list[str]) -> Sequence[Any]:
+    """Return the fields `names` of a Row or a dict. A tuple must have just these, in this order."""
+    if isinstance(value, Row):
+        return value.get_fields_by_names(names)
+    return [value[name] for name in names] if isinstance(value, dict) else value
+
+
 def is_text_type(type_info: object) -> bool:
-    """Whether a value of the type is one piece of text."""
+    """Return True if a value of the type is one piece of text."""
     if isinstance(type_info, BasicTypeInfo):
         return type_info.basic_type is not BasicType.INSTANT
     return isinstance(type_info, DateTypeInfo | TimeTypeInfo | TimestampTypeInfo)
 
 
 def from_text(type_info: TypeInformation, array_separator: str = ";") -> FromText:
-    """What makes a value of text; arrays are cut at `array_separator`."""
+    """Return what makes a value of text; arrays are cut at `array_separator`."""
     if isinstance(type_info, ARRAYS) and is_text_type(type_info.element_type):
         element = from_text(type_info.element_type)
         if not array_separator:
@@ -75,7 +83,7 @@ def from_text(type_info: TypeInformation, array_separator: str = ";") -> FromTex
 
 
 def to_text(type_info: TypeInformation, array_separator: str = ";") -> ToText:
-    """What makes text of a value that is not None."""
+    """Return what makes text of a value that is not None."""
     from_text(type_info, array_separator)  # the same types have both directions
     if isinstance(type_info, ARRAYS):
         element = to_text(type_info.element_type)

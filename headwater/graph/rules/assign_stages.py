@@ -2,11 +2,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from headwater.graph.logical_graph import Edge, LogicalGraph, Node, PlanSettings
+from headwater.common.configuration import Configuration
+from headwater.graph.logical_graph import Edge, LogicalGraph, Node
 from headwater.graph.plan import Exchange
 
 
-def assign_stages(graph: LogicalGraph, settings: PlanSettings) -> LogicalGraph:
+def assign_stages(graph: LogicalGraph, settings: Configuration) -> LogicalGraph:
     """Put every node into the earliest stage that all its inputs can reach: one further for each shuffle.
 
     A node that needs a slot must not be in stage 0, where any free Python worker reads splits: it goes to stage 1, and

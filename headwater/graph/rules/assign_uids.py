@@ -5,10 +5,11 @@ import re
 from collections import Counter
 from dataclasses import replace
 
-from headwater.graph.logical_graph import LogicalGraph, Node, PlanSettings
+from headwater.common.configuration import Configuration
+from headwater.graph.logical_graph import LogicalGraph, Node
 
 
-def assign_uids(graph: LogicalGraph, settings: PlanSettings) -> LogicalGraph:
+def assign_uids(graph: LogicalGraph, settings: Configuration) -> LogicalGraph:
     """Give every node its uid: the identity under which its state is found again.
 
     A uid that the user set stays unchanged. A generated uid is a hash of the node itself (kind and name) and of its

@@ -2,11 +2,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from headwater.graph.logical_graph import LogicalGraph, Node, PlanSettings
+from headwater.common.configuration import Configuration
+from headwater.graph.logical_graph import LogicalGraph, Node
 from headwater.graph.plan import Exchange
 
 
-def chain_operators(graph: LogicalGraph, settings: PlanSettings) -> LogicalGraph:
+def chain_operators(graph: LogicalGraph, settings: Configuration) -> LogicalGraph:
     """Chain along every forward edge inside one stage: the upstream operator calls the next one directly.
 
     Two nodes of one stage with an edge between them always have the same parallelism: any edge that is not FORWARD, or

@@ -1,12 +1,13 @@
 from __future__ import annotations
 
+from headwater.common.configuration import Configuration
 from headwater.common.errors import SerializationError
-from headwater.graph.logical_graph import LogicalGraph, Node, PlanSettings
+from headwater.graph.logical_graph import LogicalGraph, Node
 from headwater.graph.picklability import explain_unpicklable, is_picklable
 from headwater.graph.transformation import SourceTransformation
 
 
-def check_picklable(graph: LogicalGraph, settings: PlanSettings) -> LogicalGraph:
+def check_picklable(graph: LogicalGraph, settings: Configuration) -> LogicalGraph:
     """Refuse functions that cannot be pickled, before Spark starts, and say which attribute is at fault."""
     for node in graph:
         if isinstance(node.origin, SourceTransformation):

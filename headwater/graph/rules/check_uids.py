@@ -1,10 +1,11 @@
 from __future__ import annotations
 
+from headwater.common.configuration import Configuration
 from headwater.common.errors import PlanError
-from headwater.graph.logical_graph import LogicalGraph, Node, PlanSettings
+from headwater.graph.logical_graph import LogicalGraph, Node
 
 
-def check_uids(graph: LogicalGraph, settings: PlanSettings) -> LogicalGraph:
+def check_uids(graph: LogicalGraph, settings: Configuration) -> LogicalGraph:
     """Refuse two nodes with one uid: they would restore each other's state."""
     owners: dict[str, Node] = {}
     for node in graph:

@@ -2,12 +2,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from headwater.common.configuration import Configuration
 from headwater.common.errors import PlanError
-from headwater.graph.logical_graph import Edge, LogicalGraph, Node, PlanSettings
+from headwater.graph.logical_graph import Edge, LogicalGraph, Node
 from headwater.graph.plan import Exchange
 
 
-def choose_exchanges(graph: LogicalGraph, settings: PlanSettings) -> LogicalGraph:
+def choose_exchanges(graph: LogicalGraph, settings: Configuration) -> LogicalGraph:
     """Choose an exchange where the user chose none: FORWARD between equal parallelisms, otherwise spread evenly."""
 
     def choose(node: Node) -> Node:

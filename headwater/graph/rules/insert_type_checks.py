@@ -4,23 +4,25 @@ from dataclasses import replace
 from functools import partial
 from typing import TypeGuard
 
+from headwater.common.config_options import TYPE_CHECK
+from headwater.common.configuration import Configuration
 from headwater.common.errors import PlanError
 from headwater.common.typeinfo import PickledBytesTypeInfo, TypeInformation
 from headwater.graph.checked_key_selector import CheckedKeySelector
-from headwater.graph.logical_graph import Edge, LogicalGraph, Node, PlanSettings
+from headwater.graph.logical_graph import Edge, LogicalGraph, Node
 from headwater.graph.plan import Exchange
 from headwater.graph.transformation import OperatorTransformation
 from headwater.operators.type_check import TypeCheckOperator
 
 
-def insert_type_checks(graph: LogicalGraph, settings: PlanSettings) -> LogicalGraph:
+def insert_type_checks(graph: LogicalGraph, settings: Configuration) -> LogicalGraph:
     """Insert a check after every output with a declared type, unless `headwater.type-check` is off.
 
     The check is chained to the operator that it checks, and all readers of that output now read the check's output. It
     has no state, so its uid may depend on the checked node. Keys with a declared type are checked when records are
     routed.
     """
-    if not settings.type_check:
+    if not settings.get(TYPE_CHECK):
         return graph
     nodes: dict[int, Node] = {}
     checks: dict[tuple[int, str | None], Node] = {}  # {(node, side tag): the check behind that output}

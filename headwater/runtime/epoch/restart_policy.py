@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import zlib
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
-from headwater.common.errors import ConfigurationError
+from headwater.common import config_options as options
+from headwater.common.configuration import Configuration
 
 
 class RestartPolicy(ABC):
@@ -95,32 +96,24 @@ class FailureRate(RestartPolicy):
         return self.delay_ms if recent <= self.max_failures else None
 
 
-def restart_policy(values: Mapping[str, Any]) -> RestartPolicy:
-    """Return the policy for `values`, {configuration key: parsed value}. Missing keys get defaults."""
-    kind = str(values.get("restart-strategy.type", "fixed-delay"))
-    if kind in ("none", "off", "disable"):
-        return NoRestart()
-    if kind in ("fixed-delay", "fixeddelay"):
-        prefix = "restart-strategy.fixed-delay."
-        return FixedDelay(int(values.get(prefix + "attempts", 10)), int(values.get(prefix + "delay", 1_000)))
-    if kind in ("exponential-delay", "exponentialdelay"):
-        prefix = "restart-strategy.exponential-delay."
-        attempts = values.get(prefix + "attempts-before-reset-backoff")
-        return ExponentialDelay(
-            initial_ms=int(values.get(prefix + "initial-backoff", 1_000)),
-            max_ms=int(values.get(prefix + "max-backoff", 60_000)),
-            multiplier=float(values.get(prefix + "backoff-multiplier", 1.5)),
-            reset_threshold_ms=int(values.get(prefix + "reset-backoff-threshold", 3_600_000)),
-            jitter=float(values.get(prefix + "jitter-factor", 0.1)),
-            attempts=None if attempts is None else int(attempts),
-        )
-    if kind in ("failure-rate", "failurerate"):
-        prefix = "restart-strategy.failure-rate."
-        return FailureRate(
-            max_failures=int(values.get(prefix + "max-failures-per-interval", 1)),
-            interval_ms=int(values.get(prefix + "failure-rate-interval", 60_000)),
-            delay_ms=int(values.get(prefix + "delay", 1_000)),
-        )
-    raise ConfigurationError(
-        f"restart-strategy.type is {kind!r}; expected 'fixed-delay', 'exponential-delay', 'failure-rate' or 'none'"
-    )
+def restart_policy(configuration: Configuration) -> RestartPolicy:
+    """Return the policy that `configuration` asks for."""
+    value = configuration.get
+    match value(options.RESTART_STRATEGY):
+        case "fixed-delay":
+            return FixedDelay(value(options.FIXED_DELAY_ATTEMPTS), value(options.FIXED_DELAY))
+        case "exponential-delay":
+            return ExponentialDelay(
+                initial_ms=value(options.EXPONENTIAL_INITIAL_BACKOFF),
+                max_ms=value(options.EXPONENTIAL_MAX_BACKOFF),
+                multiplier=value(options.EXPONENTIAL_MULTIPLIER),
+                reset_threshold_ms=value(options.EXPONENTIAL_RESET_THRESHOLD),
+                jitter=value(options.EXPONENTIAL_JITTER),
+                attempts=value(options.EXPONENTIAL_ATTEMPTS),
+            )
+        case "failure-rate":
+            return FailureRate(
+                value(options.FAILURE_RATE_MAX), value(options.FAILURE_RATE_INTERVAL), value(options.FAILURE_RATE_DELAY)
+            )
+        case _:
+            return NoRestart()

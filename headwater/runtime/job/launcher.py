@@ -11,6 +11,7 @@ import sys
 import threading
 import uuid
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import cloudpickle
@@ -33,7 +34,6 @@ from headwater.common.config_options import (
     EPOCH_MIN_RECORDS,
     LOG_LEVEL,
     MASTER,
-    OPTIONS,
     PYTHON_FILES,
     PYTHON_REQUIREMENTS,
     SAVEPOINT_DIRECTORY,
@@ -275,7 +275,7 @@ class Job:
         return coordinator, engine
 
     def _restart_policy(self) -> RestartPolicy:
-        return restart_policy({option.key: self._configuration.get(option) for option in OPTIONS})
+        return restart_policy(self._configuration)
 
     def _new_engine(self, context: Any) -> Engine:
         from headwater.runtime.spark.engines import SparkEngines
@@ -386,20 +386,21 @@ class Job:
         shutil.rmtree(socket_directory(self._launch.run_id), ignore_errors=True)
 
     def _clean_up(self, error: BaseException | None) -> None:
+        """Give back all that the run holds. Raises nothing: the caller waits for what `_main` does after it."""
+        start = self._start
+        steps: list[tuple[str, Callable[[], object]]] = []
         if self._coordinator is not None:
-            self._end_slots()
+            steps += [("ending the slots", self._end_slots), ("closing the sinks", self._coordinator.close)]
+        if start.temporary is not None:
+            steps.append(("removing its directory", partial(shutil.rmtree, start.temporary, ignore_errors=True)))
+        elif isinstance(error, JobCancelledError) and start.store is not None and not self._retains():
+            steps.append(("deleting the cancelled job's checkpoints", start.store.delete_checkpoints))
+        steps.append(("releasing the checkpoint directory", start.release))
+        for step, do in steps:
             try:
-                self._coordinator.close()
+                do()
             except Exception:
-                log.warning("closing the sinks failed", exc_info=True)
-        if self._start.temporary is not None:
-            shutil.rmtree(self._start.temporary, ignore_errors=True)
-        elif isinstance(error, JobCancelledError) and self._start.store is not None and not self._retains():
-            try:
-                self._start.store.delete_checkpoints()
-            except (HeadwaterError, OSError) as problem:
-                log.warning("the checkpoints of the cancelled job were not deleted: %s", problem)
-        self._start.release()
+                log.warning("job '%s' has ended, but %s failed", self._plan.name, step, exc_info=True)
 
     def _retains(self) -> bool:
         return self._configuration.get(CHECKPOINT_RETENTION) == "RETAIN_ON_CANCELLATION"

@@ -13,6 +13,7 @@ from typing import Any
 
 import cloudpickle
 
+from headwater.common import config_options as options
 from headwater.common.errors import UserCodeError, short_repr, user_traceback
 from headwater.common.ids import MAX_WATERMARK, MIN_WATERMARK
 from headwater.graph.plan import InputSpec, JobPlan, OperatorSpec
@@ -247,7 +248,7 @@ class StageRunner:
         if spec.keyed:
             groups = key_group_range(identity.partition, self._plan.max_parallelism, spec.parallelism)
             keyed = make_keyed_backend(
-                self._plan.settings.get("state.backend.type", HEAP),
+                self._plan.settings.get(options.STATE_BACKEND),
                 spec.uid,
                 self._plan.max_parallelism,
                 groups,
@@ -265,23 +266,22 @@ class StageRunner:
             keyed_backend=keyed,
             operator_backend=OperatorStateBackend(spec.uid),
             batch_mode=self._plan.batch_mode,
-            job_parameters=self._plan.settings.get("job_parameters", {}),
+            job_parameters=self._plan.job_parameters,
         )
 
     def _backend_options(self) -> Any:
         """Return the options that all keyed backends of this runner share; None for heap backends."""
         settings = self._plan.settings
-        if backend_kind(settings.get("state.backend.type", HEAP)) == HEAP:
+        if backend_kind(settings.get(options.STATE_BACKEND)) == HEAP:
             return None
         if self._rocksdb is None:
-            from headwater.state.rocksdb.options import DEFAULT_MEMORY_BYTES, DEFAULT_TIMERS_IN_MEMORY, RocksDBOptions
+            from headwater.state.rocksdb.options import DEFAULT_TIMERS_IN_MEMORY, RocksDBOptions
 
-            directory = settings.get("state.backend.rocksdb.localdir")
-            on_heap = settings.get("state.backend.rocksdb.timer-service.factory") == "heap"
+            directory = settings.get(options.ROCKSDB_DIRECTORY)
             self._rocksdb = RocksDBOptions(
-                settings.get("state.backend.rocksdb.memory.fixed-per-slot") or DEFAULT_MEMORY_BYTES,
+                settings.get(options.ROCKSDB_MEMORY),
                 Path(directory).expanduser() if directory else None,
-                timers_in_memory=None if on_heap else DEFAULT_TIMERS_IN_MEMORY,
+                timers_in_memory=None if settings.get(options.ROCKSDB_TIMERS) == "heap" else DEFAULT_TIMERS_IN_MEMORY,
             )
         return self._rocksdb
 
@@ -464,7 +464,7 @@ class StageRunner:
             context = gate.operator.context
             if context.metrics is not None:
                 outcome.metrics[gate.spec.uid] = {context.partition: context.metrics.take_delta()}
-        if self._plan.settings.get("headwater.type-check", True):
+        if self._plan.settings.get(options.TYPE_CHECK):
             for gate in self._gates.values():  # after snapshot_state(), which is part of prepare_commit()
                 check_state_types(gate.operator.context)
         for producer, writer in self._edges:

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from headwater.common.configuration import Configuration
 from headwater.common.errors import ConfigurationError
 from headwater.runtime.epoch.restart_policy import ExponentialDelay, FailureRate, FixedDelay, NoRestart, restart_policy
 
@@ -23,12 +24,14 @@ def test_fixed_delay_gives_up_after_its_attempts() -> None:
 
 def test_failure_rate_gives_up_when_failures_come_too_often() -> None:
     policy = restart_policy(
-        {
-            "restart-strategy.type": "failure-rate",
-            "restart-strategy.failure-rate.max-failures-per-interval": 2,
-            "restart-strategy.failure-rate.failure-rate-interval": 1_000,
-            "restart-strategy.failure-rate.delay": 30,
-        }
+        Configuration.from_dict(
+            {
+                "restart-strategy.type": "failure-rate",
+                "restart-strategy.failure-rate.max-failures-per-interval": 2,
+                "restart-strategy.failure-rate.failure-rate-interval": 1_000,
+                "restart-strategy.failure-rate.delay": 30,
+            }
+        )
     )
     assert policy == FailureRate(max_failures=2, interval_ms=1_000, delay_ms=30)
     assert policy.next_delay_ms([0, 500], 500) == 30
@@ -61,16 +64,18 @@ def test_jitter_stays_in_its_bounds_and_is_the_same_for_the_same_facts(failures:
 
 
 def test_policies_come_from_configuration_values() -> None:
-    assert restart_policy({}) == FixedDelay(10, 1_000)
-    assert restart_policy({"restart-strategy.type": "none"}) == NoRestart()
-    assert restart_policy({"restart-strategy.fixed-delay.attempts": 3}) == FixedDelay(3, 1_000)
+    assert restart_policy(Configuration()) == FixedDelay(10, 1_000)
+    assert restart_policy(Configuration.from_dict({"restart-strategy.type": "none"})) == NoRestart()
+    assert restart_policy(Configuration.from_dict({"restart-strategy.fixed-delay.attempts": 3})) == FixedDelay(3, 1_000)
     exponential = restart_policy(
-        {
-            "restart-strategy.type": "exponential-delay",
-            "restart-strategy.exponential-delay.initial-backoff": 5,
-            "restart-strategy.exponential-delay.attempts-before-reset-backoff": 4,
-        }
+        Configuration.from_dict(
+            {
+                "restart-strategy.type": "exponential-delay",
+                "restart-strategy.exponential-delay.initial-backoff": 5,
+                "restart-strategy.exponential-delay.attempts-before-reset-backoff": 4,
+            }
+        )
     )
     assert exponential == ExponentialDelay(initial_ms=5, attempts=4)
-    with pytest.raises(ConfigurationError, match="'sometimes'"):
-        restart_policy({"restart-strategy.type": "sometimes"})
+    with pytest.raises(ConfigurationError, match=r"restart-strategy.type: expected .*'sometimes'"):
+        restart_policy(Configuration.from_dict({"restart-strategy.type": "sometimes"}))

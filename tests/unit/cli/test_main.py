@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from headwater import __version__
-from headwater.cli.main import main
+from headwater.cli.main import VERBS, main
 from headwater.common.config_options import OPTIONS
 
 
@@ -98,3 +98,13 @@ def test_config_of_one_word(capsys: pytest.CaptureFixture[str]) -> None:
     shown = capsys.readouterr().out
     keys = [line for line in shown.splitlines() if line and not line.startswith(" ")]
     assert keys == ["restart-strategy.fixed-delay.attempts", "restart-strategy.fixed-delay.delay"]
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_every_verb_explains_itself(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
+    try:
+        code = main([verb, "--help"])
+    except SystemExit as exit:
+        code = int(exit.code or 0)
+    assert code == 0
+    assert "usage: " in capsys.readouterr().out

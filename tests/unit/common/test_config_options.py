@@ -1,11 +1,14 @@
 from __future__ import annotations
 
+import ast
 import logging
 import warnings
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+import headwater
 from headwater.common.config.flink_keys import is_flink_key
 from headwater.common.config.resolution import forget_warnings
 from headwater.common.config_options import (
@@ -214,3 +217,34 @@ def test_a_misspelt_environment_variable_is_a_warning_with_the_nearest_known_one
         warnings.simplefilter("error")
         resolve(Configuration(), {"HEADWATER_EPOCH_DURATOIN": "1 s"})  # said already
         resolve(Configuration(), {"HEADWATER_FAULTS": "x", "HEADWATER_HOME": "y", "HEADWATER_PYFLINK_EXAMPLES": "z"})
+
+
+def test_a_key_is_spelled_where_its_option_is_declared_and_nowhere_else() -> None:
+    package = Path(headwater.__file__).parent
+    keys = {key for option in OPTIONS for key in (option.key, *option.former_keys)}
+    spelled = {
+        (path.relative_to(package).as_posix(), node.value)
+        for path in package.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value in keys
+    }
+    allowed = {
+        "common/config/job_options.py",
+        "common/output_tag.py",  # the id of a side output, called like the setting that fills it
+        "runtime/spark/write_class_archive.py",  # a program of a user's kind
+    }
+    assert not {place for place in spelled if place[0] not in allowed}
+
+
+@pytest.mark.parametrize(
+    ("key", "raw", "limit"),
+    [
+        ("state.backend.rocksdb.memory.fixed-per-slot", "1 mb", "at least 8 mb"),
+        ("headwater.driver-memory", "1k", "at least 256 mb"),
+        ("headwater.epoch.duration", "0", "at least 1 ms"),
+        ("parallelism.default", "40000", "at most 32768"),
+    ],
+)
+def test_limits_are_named_in_the_units_of_the_option(key: str, raw: str, limit: str) -> None:
+    with pytest.raises(ConfigurationError, match=f"{key}: expected {limit}, found"):
+        validate(Configuration().set_string(key, raw))

@@ -10,6 +10,7 @@ import pandas
 import pytest
 
 from headwater.common import Configuration, Duration, Row, Types, WatermarkStrategy
+from headwater.common.config_options import EPOCH_DURATION
 from headwater.common.errors import ConfigurationError, PlanError, TypeMismatchError
 from headwater.datastream import (
     CheckpointingMode,
@@ -182,18 +183,23 @@ class TestSettings:
         env.execute()
         plan, configuration = executor.launched[0]
         assert configuration.get_integer("headwater.epoch.duration", 0) == 200
-        assert plan.settings["headwater.epoch.duration"] == 200
+        assert plan.settings.get(EPOCH_DURATION) == 200
 
     def test_a_long_checkpoint_interval_does_not_lengthen_epochs(self, env, executor):
         env.enable_checkpointing(60_000)
         env.from_collection([1]).print()
         env.execute()
-        assert executor.launched[0][0].settings["headwater.epoch.duration"] == 1_000
+        assert executor.launched[0][0].settings.get(EPOCH_DURATION) == 1_000
 
     def test_job_parameters_reach_the_plan(self, env):
         env.get_config().set_global_job_parameters({"limit": "5"})
         env.from_collection([1]).print()
-        assert env._plan("job")[0].settings["job_parameters"] == {"limit": "5"}
+        assert env._plan("job")[0].job_parameters == {"limit": "5"}
+
+    def test_job_parameters_of_the_environment_variable_reach_the_plan(self, env, monkeypatch):
+        monkeypatch.setenv("HEADWATER_PIPELINE_GLOBAL_JOB_PARAMETERS", "limit:5")
+        env.from_collection([1]).print()
+        assert env._plan("job")[0].job_parameters == {"limit": "5"}
 
     def test_timestamp_policy_is_what_holds_when_the_job_is_planned(self, env):
         strategy = WatermarkStrategy.for_monotonous_timestamps()

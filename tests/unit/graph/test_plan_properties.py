@@ -50,6 +50,8 @@ def plans(draw: st.DrawFn) -> JobPlan:
 def test_invariants(plan: JobPlan) -> None:
     assert [stage.index for stage in plan.stages] == list(range(len(plan.stages)))
     parallelism = {source.id: source.parallelism for source in plan.sources}
+    stage_of = {source.id: 0 for source in plan.sources}
+    stage_of |= {operator.id: stage.index for stage in plan.stages for operator in stage.operators}
     seen_uids = [source.uid for source in plan.sources]
     for stage in plan.stages:
         assert stage.index == 0 or stage.operators
@@ -59,7 +61,7 @@ def test_invariants(plan: JobPlan) -> None:
             assert not (operator.needs_slot and stage.index == 0)
             for item in operator.inputs:
                 assert item.upstream in parallelism, "an operator comes after what it reads"
-                upstream_stage = plan.stage_of(item.upstream)
+                upstream_stage = stage_of[item.upstream]
                 equal = parallelism[item.upstream] == operator.parallelism
                 if item.chained:
                     assert upstream_stage == stage.index and equal and item.exchange is Exchange.FORWARD

@@ -48,3 +48,20 @@ def test_a_job_without_a_directory_leaves_none_behind(tmp_path: Path) -> None:
     with pytest.raises(HeadwaterError, match="nowhere"):
         run(sink, **{"execution.state-recovery.path": str(tmp_path / "nowhere")}, **IN_PROCESS)
     assert jobs_of_no_directory() == before
+
+
+@pytest.mark.parametrize(
+    "broken", ["launcher.Job._end_slots", "coordinator.Coordinator.close", "start.JobStart.release"]
+)
+def test_a_job_whose_clean_up_fails_still_ends(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, caplog: pytest.LogCaptureFixture, broken: str
+) -> None:
+    def fail(*_: Any) -> None:
+        raise RuntimeError("the disk is on fire")
+
+    monkeypatch.setattr(f"headwater.runtime.job.{broken}", fail)
+    sink = CollectingSink(str(tmp_path / "out"))
+    run(sink, **IN_PROCESS)
+    assert sorted(sink.results()) == [1, 2, 3]
+    assert "job 'once' has ended, but" in caplog.text and "the disk is on fire" in caplog.text
+    assert jobs_of_no_directory() == [], "the other steps were done"

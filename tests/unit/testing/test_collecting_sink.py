@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import os
 import pickle
 import threading
 from pathlib import Path
@@ -58,3 +60,27 @@ def test_a_record_that_cannot_be_pickled_is_named(tmp_path: Path) -> None:
     harness.process_element(threading.Lock())
     with pytest.raises(SerializationError, match=r"results.*lock"):
         harness.snapshot()
+
+
+def test_a_directory_of_its_own_goes_with_the_sink() -> None:
+    sink = CollectingSink()
+    directory = Path(sink.directory)
+    copy = pickle.loads(pickle.dumps(sink))
+    child = os.fork()
+    if child == 0:  # leave as a process does that forgets it was forked: with all finalizers
+        del sink
+        gc.collect()
+        os._exit(0)
+    os.waitpid(child, 0)
+    del copy
+    gc.collect()
+    assert directory.is_dir(), "neither a child nor a copy removes it"
+    del sink
+    gc.collect()
+    assert not directory.exists()
+
+
+def test_a_given_directory_stays(tmp_path: Path) -> None:
+    CollectingSink(str(tmp_path / "out"))
+    gc.collect()
+    assert (tmp_path / "out").is_dir()
