@@ -15,7 +15,7 @@ from headwater.datastream import KeyedProcessFunction, RuntimeContext, StreamExe
 from headwater.datastream.connectors.data_generator import DataGeneratorSource
 from headwater.datastream.connectors.file_system import FileSink
 from headwater.datastream.state import MapStateDescriptor, ValueStateDescriptor
-from headwater.runtime.slot import full_snapshot
+from headwater.runtime.slot import full_snapshot, recent_deltas
 from tests.recovery import kills, sabotage
 
 KEYS = 97
@@ -42,6 +42,7 @@ class CountReadings(KeyedProcessFunction):
         # In the slot: full snapshots come often enough that runs of a few dozen epochs are killed while one is being
         # written, and restore from some.
         full_snapshot.MAX_DELTAS = 6
+        recent_deltas.ABSORB_DELTAS = 3
         self.count = runtime_context.get_state(ValueStateDescriptor("count"))
         self.buckets = runtime_context.get_map_state(MapStateDescriptor("buckets"))
 
@@ -67,6 +68,7 @@ class NumberLines(KeyedProcessFunction):
 
     def open(self, runtime_context: RuntimeContext) -> None:
         full_snapshot.MAX_DELTAS = 6
+        recent_deltas.ABSORB_DELTAS = 3
         self.count = runtime_context.get_state(ValueStateDescriptor("count"))
 
     def process_element(self, value: Any, ctx: KeyedProcessFunction.Context) -> Any:

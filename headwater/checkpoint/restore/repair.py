@@ -44,7 +44,7 @@ def another_chain(
         if step.before is None:
             best.append((step.ref.total_bytes, step, (step.ref,)))
             continue
-        ways = [(size, chain) for size, last, chain in best if last.meets(step.before, step.ref.epoch - 1)]
+        ways = [(size, chain) for size, last, chain in best if last.meets(step.before, step.ref.first_epoch - 1)]
         if ways:
             size, chain = min(ways, key=lambda way: way[0])
             best.append((size + step.ref.total_bytes, step, (*chain, step.ref)))
@@ -58,7 +58,7 @@ class _Step:
 
     ref: SnapshotRef
     before: int | None
-    """It may follow the state of any epoch from `before` up to its own. None: it needs no state before it."""
+    """It may follow the state of any epoch from `before` to the one before its first. None: it needs no state."""
     through: int
     """Its result is the state of every epoch from its own up to `through`."""
 

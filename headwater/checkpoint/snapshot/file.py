@@ -64,6 +64,13 @@ class SnapshotRef(msgspec.Struct, frozen=True, array_like=True):
     """(start, stop) as the writer gave it in the header. Slots write (0, max parallelism)."""
     files: tuple[NativeFile, ...] = ()
     """Only of kind 'native': the files that belong to the snapshot, besides `name` (native.py)."""
+    since: int | None = None
+    """Only of a delta that takes the place of earlier ones: the epoch of the first of them."""
+
+    @property
+    def first_epoch(self) -> int:
+        """The first epoch whose changes a delta has. It must follow the state before that, and no later one."""
+        return self.epoch if self.since is None else self.since
 
     @property
     def total_bytes(self) -> int:
@@ -90,10 +97,10 @@ def write_snapshot(
 ) -> SnapshotRef:
     """Write `sections` to `path` and return the reference that the manifest must contain.
 
-    `header` needs `epoch` (int), `kind` (a `SnapshotKind`) and `key_groups` (a range or a pair); it may have further
-    plain values, for people and tools. Called by the slot, or by its forked child. Iterates over `sections` once and
-    holds one payload at a time. A file at `path` is always whole. Raises CheckpointError for any OSError; other errors
-    of `sections` pass through.
+    `header` needs `epoch` (int), `kind` (a `SnapshotKind`) and `key_groups` (a range or a pair), and `since` where the
+    reference has it; it may have further plain values, for people and tools. Called by the slot, or by its forked
+    child. Iterates over `sections` once and holds one payload at a time. A file at `path` is always whole. Raises
+    CheckpointError for any OSError; other errors of `sections` pass through.
     """
     facts = dict(header)
     key_groups = facts["key_groups"]
@@ -138,7 +145,9 @@ def write_snapshot(
             f"snapshot {path} of epoch {facts['epoch']} cannot be written: {error.strerror or error}; make room, or "
             "make the directory writable. The checkpoint before it is as it was"
         ) from error
-    return SnapshotRef(path.name, length, checksum, facts["epoch"], facts["kind"], (first, stop))
+    return SnapshotRef(
+        path.name, length, checksum, facts["epoch"], facts["kind"], (first, stop), since=facts.get("since")
+    )
 
 
 def read_sections(

@@ -298,13 +298,15 @@ class Job:
         return SparkEngines(context, self._plan, self._launch)
 
     def _engine_choice(self) -> EngineChoice:
-        configuration = self._configuration
-        target_ms = configuration.get(EPOCH_DURATION)
-        records = configuration.get(EPOCH_MIN_RECORDS), configuration.get(EPOCH_MAX_RECORDS)
-        setting = EngineSetting(configuration.get(EPOCH_ENGINE))
+        resident = self._sizer(min(self._configuration.get(EPOCH_DURATION), RESIDENT_MS))
+        setting = EngineSetting(self._configuration.get(EPOCH_ENGINE))
         if self._plan.batch_mode and setting is EngineSetting.AUTO:
             setting = EngineSetting.SHUFFLE  # bounded input is volume
-        return EngineChoice(EpochSizer(target_ms, *records), EpochSizer(min(target_ms, RESIDENT_MS), *records), setting)
+        return EngineChoice(self._sizer(self._configuration.get(EPOCH_DURATION)), resident, setting)
+
+    def _sizer(self, target_ms: int) -> EpochSizer:
+        configuration = self._configuration
+        return EpochSizer(target_ms, configuration.get(EPOCH_MIN_RECORDS), configuration.get(EPOCH_MAX_RECORDS))
 
     def _take_plan(self, asked: RescaleAsked) -> None:
         """Switch to the requested plan, starting from the checkpoint that was just made."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from headwater.checkpoint.paths import TEMPORARY_SUFFIX
 from headwater.checkpoint.snapshot.file import SnapshotRef
@@ -35,10 +35,10 @@ class SnapshotChains:
         chains = {place: list(chain) for place, chain in self.durable.items()}
         for place, part in parts.items():
             chain = [] if part.whole else chains.get(place, [])
-            if part.ref is not None:
-                chain = [*chain, part.ref]
+            if part.ref is not None:  # it may have absorbed the last deltas
+                chain = [*(ref for ref in chain if ref.epoch < part.ref.first_epoch), part.ref]
             full = self.fulls.get(place)
-            if full is not None and not part.whole:
+            if full is not None and not part.whole and not _spans(chain, full):
                 chain = [full, *(ref for ref in chain if ref.epoch > full.epoch)]
             chains[place] = chain
         return chains
@@ -46,7 +46,11 @@ class SnapshotChains:
     def completed(self, chains: Chains) -> None:
         """A checkpoint with these chains is durable."""
         self.durable = chains
-        self.fulls = {place: ref for place, ref in self.fulls.items() if not _is_past(chains.get(place), ref)}
+        self.fulls = {
+            place: ref
+            for place, ref in self.fulls.items()
+            if not _is_past(chains.get(place), ref) and not _spans(chains.get(place, ()), ref)
+        }
 
     def given_up(self, epoch: int) -> None:
         """The checkpoint of `epoch` comes to be none.
@@ -63,3 +67,8 @@ class SnapshotChains:
 def _is_past(chain: list[SnapshotRef] | None, full: SnapshotRef) -> bool:
     """Return True if `chain` begins with `full`, or with a later snapshot that replaces it."""
     return chain is not None and len(chain) > 0 and chain[0].kind != "delta" and chain[0].epoch >= full.epoch
+
+
+def _spans(chain: Iterable[SnapshotRef], full: SnapshotRef) -> bool:
+    """Return True if a delta of `chain` has changes from before and after `full`: it cannot follow it."""
+    return any(ref.first_epoch <= full.epoch < ref.epoch for ref in chain)

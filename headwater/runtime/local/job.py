@@ -9,13 +9,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from headwater.common.config_options import PYTHON_FILES
+from headwater.common.config_options import EPOCH_DURATION, PYTHON_FILES
 from headwater.common.configuration import Configuration
 from headwater.common.errors import JobFailedError, PlanError
 from headwater.common.job_execution_result import JobExecutionResult
 from headwater.graph.plan import JobPlan
 from headwater.runtime.epoch.checkpoint_schedule import CheckpointSchedule, CheckpointSettings
 from headwater.runtime.epoch.engine import Engine
+from headwater.runtime.epoch.engine_choice import EngineChoice
 from headwater.runtime.epoch.restart_policy import RestartPolicy
 from headwater.runtime.job.control import ControlServer
 from headwater.runtime.job.coordinator import Coordinator
@@ -89,6 +90,9 @@ class InProcessJob(Job):
             return super()._run()
         except Killed as killed:
             raise JobCrashed(str(killed)) from None
+
+    def _engine_choice(self) -> EngineChoice:
+        return EngineChoice(self._sizer(self._configuration.get(EPOCH_DURATION)))
 
     def _new_engine(self, context: Any) -> Engine:
         clock = self._rehearsal.clock if self._rehearsal is not None else None

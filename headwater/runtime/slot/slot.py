@@ -35,6 +35,7 @@ from headwater.runtime.slot.full_snapshot import (
 )
 from headwater.runtime.slot.garbage import GarbageCollection
 from headwater.runtime.slot.native_snapshots import NativeSnapshots
+from headwater.runtime.slot.recent_deltas import RecentDeltas
 from headwater.runtime.slot.upload import GRACE_SECONDS, Upload
 from headwater.runtime.stage.edges import Emit
 from headwater.runtime.stage.runner import RunnerIdentity, StageRunner
@@ -78,6 +79,7 @@ class Slot:
         self._handed_out: str | None = None
         """Name of the full snapshot reported last, kept until the first checkpoint that may contain it settles."""
         self._upload: Upload | None = None
+        self._deltas = RecentDeltas()
         self._garbage = GarbageCollection()
         self._accepted: str | None = None
         """Token of the state that the slot holds. None: the slot has no state yet, not even an empty one."""
@@ -100,6 +102,7 @@ class Slot:
         self._settle(begin)
         if any(backend.damaged for backend in self._native_backends()):
             self._accepted = self._durable = None  # its disk was full: only checkpoints are left
+        self._deltas.keep(begin.snapshots)
         restored = self._accepted != base.token and not self._go_back_to(base)
         if restored:
             self._restore(begin)
@@ -382,6 +385,12 @@ class Slot:
         kind: SnapshotKind = "full" if whole else "delta"
         path = self._new_snapshot(attempt, attempt.epoch, kind)
         header = self._header(attempt.epoch, kind)
+        if not whole:
+            absorbed = self._absorbable(begin)
+            if absorbed:
+                header["since"] = absorbed[0].first_epoch
+                sections = [*self._deltas.sections_of(absorbed), *sections]
+            self._deltas.wrote(path.name, sections)
         return Upload(
             attempt.id,
             lambda: write_snapshot(path, header, sections),
@@ -389,6 +398,12 @@ class Slot:
             whole=whole,
             sync_ms=(time.perf_counter() - started) * 1000,
         )
+
+    def _absorbable(self, begin: BeginEpoch) -> list[SnapshotRef]:
+        """Return the deltas whose place the next one takes. None while a full snapshot is to come between them."""
+        if self._full is not None or self._handed_out is not None:
+            return []
+        return self._deltas.absorbable(begin.snapshots)
 
     def _start_first(self, attempt: Attempt, started: float) -> Upload:
         assert self._layout is not None

@@ -21,6 +21,7 @@ from headwater.runtime.job.partitions import Partitions
 from headwater.runtime.job.pending_output import PendingOutput
 from headwater.runtime.job.processing_clock import ProcessingClock
 from headwater.runtime.slot.fence import AttemptFence
+from headwater.runtime.slot.recent_deltas import RecentDeltas
 from headwater.runtime.slot.slot import Slot
 from headwater.state.heap.backend import HeapKeyedStateBackend
 
@@ -122,6 +123,12 @@ def keep_full_snapshots_of_an_abandoned_checkpoint() -> Patch:
     return mock.patch.object(Checkpoints, "settle", keeping)
 
 
+def forget_an_absorbed_delta() -> Patch:
+    """A delta takes the place of earlier ones and lacks the last of them."""
+    sections_of = RecentDeltas.sections_of
+    return mock.patch.object(RecentDeltas, "sections_of", lambda self, refs: sections_of(self, refs[:-1]))
+
+
 def keep_the_progress_of_new_sources() -> Patch:
     """A job that goes back leaves sources where they are that the checkpoint does not know."""
     stand_at = JobSources.stand_at
@@ -178,6 +185,7 @@ SABOTAGES = (
         "is not what the slots held",
         ("slot-crash-beside-checkpoint",) * 6,
     ),
+    Sabotage(forget_an_absorbed_delta, "is not what the slots held"),
     Sabotage(keep_the_progress_of_new_sources, "output: lost"),
     Sabotage(wait_for_the_wall_clock, "processing time stands still"),
     Sabotage(follow_the_wall_clock, "processing time went back"),

@@ -21,7 +21,7 @@ from headwater.checkpoint.storage.base import StorageSpec, is_remote, open_stora
 from headwater.graph.plan import JobPlan
 from headwater.runtime.epoch import fault as engine_faults
 from headwater.runtime.job.requests import SavepointRequest
-from headwater.runtime.slot import garbage
+from headwater.runtime.slot import garbage, recent_deltas
 from headwater.runtime.slot import slot as slot_module
 from headwater.runtime.stage.runner import StageRunner
 from tests.chaos.simulator import strikes
@@ -51,6 +51,7 @@ class World:
     def __init__(self, seed: int, shape: Shape, faults: list[Fault], *, grown: bool = False) -> None:
         self.shape = shape
         self.random = random.Random(f"world-{seed}")
+        self._absorb_deltas = (2, 3, 16)[seed % 3]
         self.scheduler = Scheduler(seed, self.random.choice((0.0, 0.5, 0.8, 0.95)))
         self.faults = FaultPlan(faults)
         self.clock_ms = 1_000_000
@@ -252,6 +253,7 @@ class World:
             mock.patch.object(garbage, "gc", no_collector),
             mock.patch.object(slot_module, "full_snapshot_is_due", self.full_snapshot_is_due),
             mock.patch.object(slot_module, "FullSnapshotChild", SimulatedFullSnapshot.in_world(self)),
+            mock.patch.object(recent_deltas, "ABSORB_DELTAS", self._absorb_deltas),
         ):
             try:
                 yield

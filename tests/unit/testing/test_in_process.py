@@ -189,6 +189,7 @@ def test_many_epochs_make_full_snapshots_without_a_fork(
     sink: CollectingSink, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(os, "fork", lambda: pytest.fail("a process was forked"))
+    monkeypatch.setattr("headwater.runtime.slot.full_snapshot.MAX_DELTAS", 5)
     with in_process(tmp_path / "checkpoints", epoch_records=2) as here:
         env = StreamExecutionEnvironment.get_execution_environment()
         env.from_collection(list(range(200))).key_by(lambda n: n % 2).reduce(lambda a, b: a + b).sink_to(sink)
