@@ -60,7 +60,7 @@ class SlotServers:
             "job", "0123456789abcdef", SECRET, b"", (1, 2), b"", None, listen_tcp=False, health_seconds=5
         )
         self.slots: dict[Place, ScriptedSlot] = {}
-        self._accepted: list[socket.socket] = []
+        self._accepted: list[tuple[Place, socket.socket]] = []
         self._threads: list[threading.Thread] = []
         self._stopped = threading.Event()
         self._servers: list[SlotServer] = []
@@ -84,7 +84,7 @@ class SlotServers:
                 sock, _ = listener.accept()
             except TimeoutError:
                 continue
-            self._accepted.append(sock)
+            self._accepted.append((server.address.place, sock))
             threading.Thread(target=server._read_from, args=(sock,), daemon=True).start()
 
     @property
@@ -92,10 +92,10 @@ class SlotServers:
         """How many connections the slots have accepted so far."""
         return len(self._accepted)
 
-    def close_connections(self) -> None:
-        """Close the slots' ends of all connections."""
-        for sock in self._accepted:
-            if sock.fileno() >= 0:
+    def close_connections(self, *places: Place) -> None:
+        """Close the ends of all connections that these slots have accepted."""
+        for place, sock in self._accepted:
+            if place in places and sock.fileno() >= 0:
                 sock.shutdown(socket.SHUT_RDWR)
 
     def stop(self) -> None:

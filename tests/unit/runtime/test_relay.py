@@ -166,7 +166,7 @@ def test_an_error_is_heard_although_the_slot_takes_no_more_input(relay: Relay, s
 
 def test_a_connection_that_the_slot_closed_between_epochs_is_made_anew(relay: Relay, servers: SlotServers) -> None:
     run(relay, servers, 0)
-    servers.close_connections()
+    servers.close_connections(LEFT, RIGHT)
     assert len(run(relay, servers, 1)) == 6 and servers.connections == 4
 
 
@@ -202,7 +202,7 @@ def test_an_attempt_that_could_not_begin_can_be_abandoned(error: Exception, rela
 
 def test_a_slot_that_dies_in_mid_epoch_is_a_lost_connection(relay: Relay, servers: SlotServers) -> None:
     def die(emit: Emit, steps: Iterable[Step]) -> None:
-        servers.close_connections()
+        servers.close_connections(LEFT)
         list(steps)
 
     servers.slots[LEFT].script = die
@@ -224,7 +224,7 @@ def test_all_slots_are_told_of_a_checkpoint_before_their_next_epoch(relay: Relay
 
 def test_a_slot_that_is_gone_is_not_told_and_nobody_minds(relay: Relay, servers: SlotServers) -> None:
     run(relay, servers, 0)
-    servers.close_connections()
+    servers.close_connections(LEFT, RIGHT)
     for _ in range(3):
         relay.tell("token")
     assert len(run(relay, servers, 1)) == 6
