@@ -11,17 +11,23 @@ from dataclasses import dataclass
 from benchmarks.harness.process import Program
 
 PARALLELISM = 2
+CORES = 2
+"""Of Spark, where the parallelism of a case is another one."""
+GROWTH = (1, 2, 4, 8, 16)
+"""Parallelisms at which an epoch is measured."""
 LARGE_BUNDLE = 100_000
 
 HEADWATER = "headwater"
 HEADWATER_OFF = "headwater, exactly-once off"
+RESIDENT = "headwater, resident"
+SHUFFLE = "headwater, shuffle"
 PYFLINK = "PyFlink, defaults"
 PYFLINK_TUNED = f"PyFlink, bundles of {LARGE_BUNDLE:,}"
-PYFLINK_20MS = "PyFlink, bundle.time 20 ms"
 SPARK_NATIVE = "Spark native aggregate, RocksDB"
 SPARK_TRANSFORM = "Spark transformWithState, RocksDB"
 BYTEWAX_ONE = "bytewax, 1 process"
 BYTEWAX_TWO = "bytewax, 2 processes"
+NO_ENGINE = "no engine (the floor)"
 BARE_LOOP = "bare Python loop, 1 core"
 
 
@@ -47,6 +53,8 @@ class Case:
     contenders: tuple[Contender, ...]
     columns: tuple[tuple[str, str], ...] = ()
     """Further facts to show: (fact, heading)."""
+    limits_ms: tuple[tuple[str, float], ...] = ()
+    """What is promised of the latencies whose distribution the report draws: (what, ms)."""
 
 
 Lookup = Callable[[str, str, str], float]

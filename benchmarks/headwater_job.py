@@ -14,21 +14,35 @@ from typing import Any
 
 from benchmarks.workload import StampDir
 from headwater.common import Configuration
+from headwater.common.config_options import OPTIONS
 from headwater.common.connector import Committer, Sink, SinkWriter, WriterContext
 from headwater.datastream import StreamExecutionEnvironment
 
+ENGINE_KEY = "headwater.epoch.engine"
+
 
 def headwater_environment(options: Namespace, **settings: str) -> StreamExecutionEnvironment:
-    """An environment on `local[parallelism]` with a fresh checkpoint directory and epochs of `--epoch`."""
+    """An environment on `local[parallelism]` with a fresh checkpoint directory, epochs of `--epoch` on `--engine`."""
     configuration = Configuration()
     configuration.set_string("headwater.master", f"local[{options.parallelism}]")
     configuration.set_string("parallelism.default", str(options.parallelism))
     configuration.set_string("execution.checkpointing.dir", tempfile.mkdtemp(dir=os.getcwd()))
     if getattr(options, "epoch", ""):
         configuration.set_string("headwater.epoch.duration", options.epoch)
+    if getattr(options, "engine", ""):
+        settings |= engine_setting(options.engine)
     for name, value in settings.items():
         configuration.set_string(name, value)
     return StreamExecutionEnvironment.get_execution_environment(configuration)
+
+
+def engine_setting(engine: str) -> dict[str, str]:
+    """The setting that chooses an engine; none where Spark's shuffle is the only one there is."""
+    if any(option.key == ENGINE_KEY for option in OPTIONS):
+        return {ENGINE_KEY: engine}
+    if engine == "resident":
+        raise SystemExit(f"this headwater has no setting {ENGINE_KEY}, so it has no resident engine")
+    return {}
 
 
 class CountingSink(Sink):

@@ -11,7 +11,6 @@ from benchmarks.case import (
     LARGE_BUNDLE,
     PARALLELISM,
     PYFLINK,
-    PYFLINK_20MS,
     PYFLINK_TUNED,
     SPARK_NATIVE,
     SPARK_TRANSFORM,
@@ -22,9 +21,12 @@ from benchmarks.case import (
     paired,
 )
 from benchmarks.checkpoints.cases import checkpoint_cases, checkpoint_targets, rocksdb_contenders
+from benchmarks.engines.cases import engine_cases, engine_targets
 from benchmarks.harness.environments import BYTEWAX, FLINK
 from benchmarks.harness.process import Program
+from benchmarks.in_process.cases import in_process_cases, in_process_targets
 from benchmarks.joins.cases import join_cases, join_targets
+from benchmarks.latency.cases import latency_cases, latency_targets
 from benchmarks.windows.cases import window_cases, window_targets
 
 SPARK_BARE = "bare spark.range(1).count()"
@@ -40,11 +42,13 @@ def cases() -> tuple[Case, ...]:
         *window_cases(),
         *join_cases(),
         _grep(),
-        _latency(),
+        *latency_cases(),
+        *engine_cases(),
         _million_keys(),
         _backfill(),
         *checkpoint_cases(),
         _start(),
+        *in_process_cases(),
     )
 
 
@@ -101,6 +105,7 @@ def targets(cores: int) -> tuple[Target, ...]:
         *window_targets(),
         *join_targets(),
         *checkpoint_targets(),
+        *in_process_targets(),
         Target(
             "grep",
             "headwater / PyFlink at its defaults, grep",
@@ -125,20 +130,8 @@ def targets(cores: int) -> tuple[Target, ...]:
             at_least=False,
             shown_as="{:.0%}",
         ),
-        Target(
-            "latency",
-            "median latency / PyFlink's with bundle.time 20 ms",
-            lambda look: look("latency", HEADWATER, "median_ms") / look("latency", PYFLINK_20MS, "median_ms"),
-            0.5,
-            at_least=False,
-        ),
-        Target(
-            "latency",
-            "p99 latency / PyFlink's with bundle.time 20 ms",
-            lambda look: look("latency", HEADWATER, "p99_ms") / look("latency", PYFLINK_20MS, "p99_ms"),
-            1.0,
-            at_least=False,
-        ),
+        *latency_targets(),
+        *engine_targets(),
         Target(
             "memory",
             "1 M keys of small tuples, all slots together, MB (highest seen)",
@@ -209,7 +202,9 @@ def _keyed_count(name: str, title: str, keys: int) -> Case:
     # The start of the slots is part of headwater's run, so it must be a small one.
     records = 8_000_000 if many else 16_000_000
     # Nothing of a bundle is shared when no key repeats in it; a short run is enough to see that.
-    flink_records = 50_000 if many else 100_000
+    flink_records = 10_000 if many else 50_000
+    tuned_records = 10_000 if many else 100_000
+    bytewax_records = 1_000_000 if many else 2_000_000
     return Case(
         name,
         title,
@@ -234,7 +229,7 @@ def _keyed_count(name: str, title: str, keys: int) -> Case:
             ),
             Contender(
                 PYFLINK_TUNED,
-                Program(f"{folder}.pyflink_job", {**flink, "records": flink_records, "bundle": LARGE_BUNDLE}, FLINK),
+                Program(f"{folder}.pyflink_job", {**flink, "records": tuned_records, "bundle": LARGE_BUNDLE}, FLINK),
                 quick=(("records", 20_000),),
             ),
             Contender(
@@ -242,7 +237,7 @@ def _keyed_count(name: str, title: str, keys: int) -> Case:
                 Program(
                     f"{folder}.spark_transform",
                     {"keys": keys, "batch": 20_000 if many else 200_000, "batches": 4, "parallelism": PARALLELISM},
-                    timeout_s=60,
+                    timeout_s=45,
                 ),
                 quick=(("batch", 5_000), ("batches", 1)),
             ),
@@ -250,24 +245,24 @@ def _keyed_count(name: str, title: str, keys: int) -> Case:
                 SPARK_NATIVE,
                 Program(
                     f"{folder}.spark_native",
-                    {"keys": keys, "batch": 1_000_000, "batches": 4 if many else 8, "parallelism": PARALLELISM},
+                    {"keys": keys, "batch": 1_000_000, "batches": 2 if many else 8, "parallelism": PARALLELISM},
                 ),
                 quick=(("batch", 100_000), ("batches", 1)),
             ),
             Contender(
                 BYTEWAX_ONE,
-                Program(f"{folder}.bytewax_job", {"keys": keys, "records": 2_000_000}, BYTEWAX),
+                Program(f"{folder}.bytewax_job", {"keys": keys, "records": bytewax_records}, BYTEWAX),
                 quick=(("records", 100_000),),
             ),
             Contender(
                 BYTEWAX_TWO,
-                Program(f"{folder}.bytewax_job", {"keys": keys, "records": 2_000_000, "processes": 2}, BYTEWAX),
+                Program(f"{folder}.bytewax_job", {"keys": keys, "records": bytewax_records, "processes": 2}, BYTEWAX),
                 quick=(("records", 100_000),),
             ),
             Contender(
                 BARE_LOOP,
                 Program(f"{folder}.bare_loop", {"keys": keys, "records": records}),
-                repeats=2,
+                repeats=1 if many else 2,
                 quick=(("records", 400_000),),
                 peer=False,
             ),
@@ -288,14 +283,14 @@ def _grep() -> Case:
             Contender(
                 HEADWATER,
                 Program("benchmarks.grep.headwater_job", {**ours, "checkpointing": "true"}),
-                repeats=5,
+                repeats=3,
                 quick=(("records", 400_000),),
                 peer=False,
             ),
             Contender(
                 HEADWATER_OFF,
                 Program("benchmarks.grep.headwater_job", {**ours, "checkpointing": "false"}),
-                repeats=5,
+                repeats=3,
                 quick=(("records", 400_000),),
                 peer=False,
             ),
@@ -313,27 +308,6 @@ def _grep() -> Case:
             ),
         ),
         columns=(("records", "records"), ("seconds", "seconds")),
-    )
-
-
-def _latency() -> Case:
-    steady = {"rate": 1000, "warm": 10.0, "measured": 20.0, "parallelism": PARALLELISM}
-    quick = (("warm", 2.0), ("measured", 3.0))
-    return Case(
-        "latency",
-        "Source to sink through two keyed stages at 1,000 records/s",
-        "median_ms",
-        "ms, median",
-        (
-            Contender(HEADWATER, Program("benchmarks.latency.headwater_job", steady), quick=quick, peer=False),
-            Contender(PYFLINK, Program("benchmarks.latency.pyflink_job", steady, FLINK), quick=quick),
-            Contender(
-                PYFLINK_20MS,
-                Program("benchmarks.latency.pyflink_job", {**steady, "bundle-time": 20}, FLINK),
-                quick=quick,
-            ),
-        ),
-        columns=(("p99_ms", "ms, p99"), ("max_ms", "ms, max"), ("records", "records"), ("missing", "missing")),
     )
 
 
@@ -392,9 +366,9 @@ def _start() -> Case:
         (
             Contender("one execute", Program("benchmarks.start.job", {"executions": 1}), repeats=2, peer=False),
             Contender("two executes", Program("benchmarks.start.job", {"executions": 2}), repeats=2, peer=False),
-            Contender(SPARK_BARE, Program("benchmarks.start.bare_spark", {}), repeats=3, peer=False),
-            Contender(README_COLD, Program("benchmarks.start.readme", {"cold": "true"}), repeats=3, peer=False),
-            Contender(README_WARM, Program("benchmarks.start.readme", {"cold": "false"}), repeats=3, peer=False),
+            Contender(SPARK_BARE, Program("benchmarks.start.bare_spark", {}), repeats=2, peer=False),
+            Contender(README_COLD, Program("benchmarks.start.readme", {"cold": "true"}), repeats=2, peer=False),
+            Contender(README_WARM, Program("benchmarks.start.readme", {"cold": "false"}), repeats=2, peer=False),
         ),
         columns=(
             ("first_execute_s", "s, first execute()"),

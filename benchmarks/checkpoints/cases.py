@@ -11,7 +11,7 @@ HEADWATER_ROCKSDB = "headwater, RocksDB"
 PYFLINK_ROCKSDB = "PyFlink, RocksDB"
 PYFLINK_RESTARTED = "PyFlink, stopped with a savepoint and started from it"
 
-PYFLINK_KEYS = 50_000
+PYFLINK_KEYS = 25_000
 """As many as PyFlink takes in within a minute or so: each costs a round trip to the JVM."""
 HEADWATER_FEW_KEYS = f"headwater, {PYFLINK_KEYS:,} keys"
 
@@ -28,8 +28,8 @@ def checkpoint_cases() -> tuple[Case, ...]:
             "rate",
             "records/s",
             (
-                Contender(FAST, Program(module, {**store, "delay": 0.0}), repeats=3, quick=quick, peer=False),
-                Contender(SLOW, Program(module, {**store, "delay": 2.0}), repeats=3, quick=quick, peer=False),
+                Contender(FAST, Program(module, {**store, "delay": 0.0}), repeats=2, quick=quick, peer=False),
+                Contender(SLOW, Program(module, {**store, "delay": 2.0}), repeats=2, quick=quick, peer=False),
             ),
             (("records", "records"), ("seconds", "seconds"), ("commits", "checkpoints")),
         ),
@@ -95,7 +95,7 @@ def _delta_size() -> Case:
 def rocksdb_contenders(keys: int) -> tuple[Contender, ...]:
     """Beside those of the keyed count with a million keys."""
     ours = {"keys": keys, "records": 8_000_000, "parallelism": PARALLELISM, "backend": "rocksdb"}
-    flink = {"keys": keys, "records": 30_000, "parallelism": PARALLELISM, "backend": "rocksdb"}
+    flink = {"keys": keys, "records": 12_000, "parallelism": PARALLELISM, "backend": "rocksdb"}
     return (
         Contender(
             HEADWATER_ROCKSDB,

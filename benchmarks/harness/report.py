@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from benchmarks.case import HEADWATER, Case, Lookup, Target
+from benchmarks.case import HEADWATER, NO_ENGINE, RESIDENT, SHUFFLE, Case, Lookup, Target
+from benchmarks.harness.plot import Row, latency_plot
 from benchmarks.harness.runner import Measurement
+from benchmarks.latency.distribution import Histogram
 
 Results = dict[str, list[Measurement]]
 """case name -> its measurements, in the order of the case"""
+
+OWN_COLOURS = {HEADWATER: "#0f766e", RESIDENT: "#2563eb", SHUFFLE: "#7c3aed", NO_ENGINE: "#6b7280"}
+PEER_COLOURS = ("#d97706", "#b91c1c", "#a16207")
 
 
 def lookup_in(results: Results) -> Lookup:
@@ -67,10 +73,14 @@ def write(
     *,
     quick: bool = False,
 ) -> None:
-    """Write both files into `folder`."""
+    """Write both files into `folder`, and a drawing for each case that has one."""
     verdicts = judge(targets, results, quick=quick)
     text = render(machine, cases, verdicts, results, quick=quick)
     (folder / "RESULTS.md").write_text(text, encoding="utf-8")
+    for case in cases:
+        if rows := _plotted(case, results):
+            drawing = latency_plot(case.title, rows, case.limits_ms)
+            (folder / _plot_file(case)).write_text(drawing, encoding="utf-8")
     stored = {
         "machine": machine,
         "quick": quick,
@@ -104,6 +114,8 @@ def render(
         if case.name in results:
             lines += ["", f"## {case.title}", "", *_case_table(case, results[case.name])]
             lines += _notes(results[case.name])
+            if _plotted(case, results):
+                lines += ["", f"![{case.title}: how the latencies are spread]({_plot_file(case)})"]
     return "\n".join(lines) + "\n"
 
 
@@ -125,6 +137,22 @@ def _case_table(case: Case, measurements: list[Measurement]) -> list[str]:
         row.append(", ".join(_number(run) for run in measurement.all_runs))
         rows.append(row)
     return _table(header, rows)
+
+
+def _plot_file(case: Case) -> str:
+    return f"{case.name}.svg"
+
+
+def _plotted(case: Case, results: Results) -> list[Row]:
+    """What to draw of a case: the contenders that reported a histogram."""
+    peers = itertools.cycle(PEER_COLOURS)
+    rows = []
+    for measurement in results.get(case.name, []):
+        if histogram := measurement.facts.get("histogram"):
+            name, facts = measurement.contender, measurement.facts
+            colour = OWN_COLOURS.get(name) or next(peers)
+            rows.append(Row(name, colour, Histogram.decode(histogram), facts["median_ms"], facts["p99_ms"]))
+    return rows
 
 
 def _notes(measurements: list[Measurement]) -> list[str]:

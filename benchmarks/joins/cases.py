@@ -60,7 +60,7 @@ def _join(kind: str, title: str) -> Case:
     def flink(name: str, bundle: int) -> Contender:
         sizes: dict[str, str | int | float] = {
             "kind": kind,
-            "records": 40_000,
+            "records": 12_000,
             "parallelism": PARALLELISM,
             "bundle": bundle,
         }

@@ -55,7 +55,9 @@ def count_and_sum(env: StreamExecutionEnvironment, records: int, keys: int, stam
 
 
 def main() -> None:
-    options = arguments(records=2_000_000, keys=1000, parallelism=2, epoch="2 s", interval="10 s", backend="hashmap")
+    options = arguments(
+        records=2_000_000, keys=1000, parallelism=2, epoch="2 s", interval="10 s", backend="hashmap", engine="auto"
+    )
     stamps = StampDir(options.stamps)
     env = headwater_environment(
         options,

@@ -1,4 +1,7 @@
-"""PyFlink: a socket source, two keyed process functions, a socket sink. `--bundle-time` sets the bundle time in ms.
+"""PyFlink: a socket source, two keyed process functions, a socket sink.
+
+`--bundle-time` is how long Python waits for a bundle to fill, `--buffer-timeout` how long a network buffer waits; both
+in ms, 0 for the defaults (1,000 and 100).
 
 A record is seen when it leaves Flink's sink. Checkpointing is off, so nothing waits for a barrier: this favours it.
 """
@@ -27,9 +30,11 @@ class Count(KeyedProcessFunction):
 
 
 def main() -> None:
-    options = arguments(rate=1000, warm=10.0, measured=20.0, parallelism=2, bundle_time=0)
+    options = arguments(rate=1000, warm=10.0, measured=20.0, parallelism=2, bundle_time=0, buffer_timeout=0)
     schedule = Schedule(options.rate, options.warm, options.measured)
     settings = {"python.fn-execution.bundle.time": str(options.bundle_time)} if options.bundle_time else {}
+    if options.buffer_timeout:
+        settings["execution.buffer-timeout.interval"] = f"{options.buffer_timeout} ms"
     env = flink_environment(options.parallelism, settings)
     feed, collector = Feed(schedule), Collector()
     feed.start()

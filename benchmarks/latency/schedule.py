@@ -9,10 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from benchmarks.latency.distribution import Histogram
 from benchmarks.workload import percentile
 
-FIRST_KEYS = 100
-SECOND_KEYS = 10
+KEYS = (100, 10)
+"""How many keys the keyed stages have, in turn."""
 
 
 @dataclass(frozen=True)
@@ -39,18 +40,25 @@ class Schedule:
         """Latencies in ms over the records after the warm-up; `seen` holds (i, seconds from creation to sink)."""
         first = int(self.rate * self.warm_up_s)
         latencies = [seconds * 1000 for i, seconds in seen if i >= first]
+        distinct = len({i for i, _ in seen})
         return {
             "records": len(latencies),
-            "missing": self.records - len(seen),
+            "missing": self.records - distinct,
+            "twice": len(seen) - distinct,
             "median_ms": percentile(latencies, 0.5),
             "p99_ms": percentile(latencies, 0.99),
             "max_ms": max(latencies),
+            "histogram": Histogram.of(latencies).encode(),
         }
 
 
+def number_of(line: str) -> int:
+    return int(line.split(" ", 1)[0])
+
+
 def first_key(line: str) -> int:
-    return int(line.split(" ", 1)[0]) % FIRST_KEYS
+    return number_of(line) % KEYS[0]
 
 
 def second_key(line: str) -> int:
-    return int(line.split(" ", 1)[0]) % SECOND_KEYS
+    return number_of(line) % KEYS[1]

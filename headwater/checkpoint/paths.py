@@ -8,7 +8,7 @@
     <root>/snapshots/s1-p0-e000000000012-<attempt>.0-000017.sst   a file of RocksDB (snapshot/native.py)
     <root>/splits/<source>-e000000000012-<attempt>.ids   finished splits of a source (finished_splits.py)
     <root>/claims/000000000002.claim, .base              who runs the job since when, from where (claims.py)
-    <root>/unfinished/<random>.savepoint                 where a savepoint is being written (unfinished_savepoints.py)
+    <root>/unfinished/<random>.savepoint                 where a savepoint is being written (savepoint/unfinished.py)
     <root>/NEWEST                                        the newest manifest once more (store.py)
     <root>/COMMITTED                                     up to which epoch the output is visible (store.py)
     <root>/JOB                                           the job's id (job_identity.py)

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import time
 from collections.abc import Iterable
 
 import msgspec
@@ -46,6 +47,9 @@ _COMMITTED_VERSION = 1
 _VOID_MANIFESTS = 3
 """How often one write replaces a fenced driver's manifest before it gives up."""
 
+SWEEP_SECONDS = 10.0
+"""How often a driver lists its directory to find files that no manifest ever named. The others it knows by heart."""
+
 
 class ManifestStore:
     """The manifests of one checkpoint directory.
@@ -58,9 +62,11 @@ class ManifestStore:
         self.layout = layout
         self._storage = layout.storage
         self._durable = durable
-        self._needed: dict[int, frozenset[str]] = {}  # {epoch: names of files its manifest needs}
+        self._needed: dict[int, frozenset[str]] = {}  # {epoch: names of files its manifest needs, with their directory}
         self._damaged: set[int] = set()
         """Epochs whose manifest is damaged, and was reported in the log."""
+        self._last_sweep: float | None = None
+        """When this driver last listed its directory for garbage. None: it must do so the next time."""
         self._claim: DriverClaim | None = None
         self._lineage: Lineage | None = None
         """Set together with the claim. None: read it each time, because another driver may use the directory."""
@@ -101,13 +107,13 @@ class ManifestStore:
         except OSError as error:
             raise _not_writable(f"{self._storage.url}/{name}", error) from error
         if latest is not None:
-            self._make_newest(claim, name)
+            self._make_newest(claim, name, content)
 
-    def _make_newest(self, claim: DriverClaim, name: str) -> None:
+    def _make_newest(self, claim: DriverClaim, name: str, content: bytes) -> None:
         """The manifest `name` is durable: if no other driver has the job by now, it is the newest one."""
         claim.check()
         try:
-            self._storage.copy(name, NEWEST)
+            self._storage.copy(name, NEWEST, content)
         except OSError as error:
             claim.check()  # it may be another driver that has deleted it
             raise _not_writable(f"{self._storage.url}/{NEWEST}", error) from error
@@ -139,24 +145,24 @@ class ManifestStore:
             manifest = msgspec.structs.replace(manifest, writer=self._claim.writer)
         self._in_doubt = True
         try:
-            self._create(manifest, location)
+            content = self._create(manifest, location)
         except OSError as error:
             raise _not_writable(f"manifest {location} of epoch {manifest.epoch}", error) from error
         if self._claim is not None:
             # This looks for another driver. Not before may anything become visible. Deleting the manifest would be
             # wrong: if the other driver read it, it goes on from it.
-            self._make_newest(self._claim, manifest_name(manifest.epoch))
+            self._make_newest(self._claim, manifest_name(manifest.epoch), content)
         self._in_doubt = False
         self._last = manifest
         self._needed[manifest.epoch] = _files_of(manifest)
         return location
 
-    def _create(self, manifest: Manifest, location: Location) -> None:
+    def _create(self, manifest: Manifest, location: Location) -> bytes:
         content = encode_manifest(manifest)
         for _ in range(_VOID_MANIFESTS):
             try:
                 self._storage.write_once(manifest_name(manifest.epoch), content, durable=self._durable)
-                return
+                return content
             except FileExistsError:
                 other = self.load(manifest.epoch)
                 if self._lineage is None or self._lineage.counts(other) or other.claim >= manifest.claim:
@@ -363,22 +369,39 @@ class ManifestStore:
     def collect_garbage(self, keep: int, protected: Iterable[str] = ()) -> int:
         """Delete all but the newest `keep` manifests and the files that these need. Return how many files went.
 
-        Manifests are deleted first: after a crash in between, the next call finds the files that no manifest names. A
-        file goes only if its epoch is before the oldest kept one: current attempts and full snapshots in progress
+        Manifests are deleted first: after a crash in between, the next driver finds the files that no manifest names.
+        A file goes only if its epoch is before the oldest kept one: current attempts and full snapshots in progress
         write files of later epochs. Files named in `protected` stay. If the storage refuses a deletion, that is logged
         and the next call tries again. A damaged manifest keeps all files that it may need, and is deleted when its
         turn comes (docs/decisions/0009-damaged-manifests.md).
+
+        Made for a call per checkpoint: a driver knows the files of its manifests. Only its first call, and one every
+        `SWEEP_SECONDS`, lists the directory, for what was protected before and what attempts left that failed.
         """
         if keep < 1:
             raise CheckpointError(f"execution.checkpointing.num-retained is {keep}; expected at least 1")
+        if self._claim is None or self._last_sweep is None or time.monotonic() - self._last_sweep >= SWEEP_SECONDS:
+            return self._sweep(keep, _with_directories(protected))
+        epochs = sorted(self._needed)
+        old, kept = epochs[:-keep], epochs[-keep:]
+        gone = frozenset().union(*(self._needed[epoch] for epoch in old))
+        unneeded = gone.difference(_with_directories(protected), *(self._needed[epoch] for epoch in kept))
+        return self._delete_old(old, sorted(unneeded))
+
+    def _sweep(self, keep: int, protected: set[str]) -> int:
+        """Collect garbage by what is in the directory."""
         epochs = self.epochs()
         if not epochs:
             return 0
         kept = epochs[-keep:]
-        unneeded = self._unneeded(kept, set(protected), before_epoch=kept[0])
-        old = [manifest_name(epoch) for epoch in epochs[:-keep]]
-        deleted = self._delete(old + unneeded)
-        for epoch in epochs[:-keep]:
+        unneeded = self._unneeded(kept, protected, before_epoch=kept[0])
+        # A damaged manifest needs files that nobody knows by heart.
+        self._last_sweep = time.monotonic() if all(epoch in self._needed for epoch in kept) else None
+        return self._delete_old(epochs[:-keep], unneeded)
+
+    def _delete_old(self, epochs: list[int], files: list[str]) -> int:
+        deleted = self._delete([manifest_name(epoch) for epoch in epochs] + files)
+        for epoch in epochs:
             self._needed.pop(epoch, None)
         return deleted
 
@@ -426,21 +449,21 @@ class ManifestStore:
 
     def _unneeded(self, kept: list[int], protected: set[str], before_epoch: int | None) -> list[str]:
         """Return the files of epochs before `before_epoch` (None: of all epochs) that no manifest in `kept` needs."""
-        needed, spared = set(protected), -1
+        needed, spared = protected, -1
         for epoch in kept:
             files = self._files_needed_by(epoch)
             if files is None:
                 spared = max(spared, epoch)
             else:
-                needed |= files
+                needed = needed | files
         unneeded: list[str] = []
         for directory in (SNAPSHOTS, SPLITS):
             for name in self._storage.list(directory):
-                epoch_of_file = epoch_of_file_name(name)
-                if name in needed or epoch_of_file is None:  # never delete a foreign file
+                path, epoch_of_file = f"{directory}/{name}", epoch_of_file_name(name)
+                if path in needed or epoch_of_file is None:  # never delete a foreign file
                     continue
                 if epoch_of_file > spared and (before_epoch is None or epoch_of_file < before_epoch):
-                    unneeded.append(f"{directory}/{name}")
+                    unneeded.append(path)
         return unneeded
 
     def _files_needed_by(self, epoch: int) -> frozenset[str] | None:
@@ -473,11 +496,18 @@ class ManifestStore:
                 deleted += self._storage.delete(name)
             except (OSError, StorageError) as error:
                 log.warning("%s/%s is no longer needed but cannot be deleted: %s", self._storage.url, name, error)
+                self._last_sweep = None
         return deleted
 
 
 def _files_of(manifest: Manifest) -> frozenset[str]:
-    return frozenset(manifest.snapshot_names() | manifest.split_segment_names())
+    snapshots = [f"{SNAPSHOTS}/{name}" for name in manifest.snapshot_names()]
+    return frozenset(snapshots + [f"{SPLITS}/{name}" for name in manifest.split_segment_names()])
+
+
+def _with_directories(names: Iterable[str]) -> set[str]:
+    """Where a file with one of `names` may be."""
+    return {f"{directory}/{name}" for name in names for directory in (SNAPSHOTS, SPLITS)}
 
 
 def _not_writable(what: str, error: OSError) -> CheckpointError:

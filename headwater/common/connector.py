@@ -27,6 +27,12 @@ class Split:
 class SplitReader(ABC):
     """Reads one split, from one position on, in one process: for one epoch, or for several one after the other."""
 
+    gives_away: bool = False
+    """True if every record is new, and shares nothing that can change with other records or with the reader.
+
+    Otherwise records that can change are copied, because an operator may change them.
+    """
+
     @abstractmethod
     def read_batch(self, max_records: int) -> list[Any] | None:
         """Return up to `max_records` records; [] if none is there now; None once the split has ended for good.
@@ -116,12 +122,37 @@ class SinkWriter(ABC):
         """Release what the writer holds."""
 
 
+class ReusableSinkWriter(SinkWriter):
+    """A writer that stays open between epochs, for what is dear to open: a connection, a buffer, a directory.
+
+    `create_writer` makes it for its first epoch. It goes to the next one with `begin_epoch` if its last call was a
+    `prepare_commit` that returned; after an error or `abort` it is closed, and another one is made.
+    """
+
+    @abstractmethod
+    def begin_epoch(self, context: WriterContext) -> None:
+        """Write for another epoch attempt from now on. Called before its first record; not in an epoch without any.
+
+        Only `attempt_id` and `epoch` of `context` are other ones. The attempt before may have failed since its
+        `prepare_commit`: then its committables will not be committed, and the same records come again.
+        """
+
+
 class Committer(ABC):
-    """Makes prepared output visible. Runs in the driver, after the manifest that names the committables is durable."""
+    """Makes prepared output visible. Runs in the driver, after the manifest that names the committables is durable.
+
+    The sinks of a job commit side by side, each in one thread at a time unless its `concurrency` allows more.
+    """
+
+    concurrency: int = 1
+    """How many calls of `commit` may run at once, each with some of an epoch's committables. 1: one call with all."""
 
     @abstractmethod
     def commit(self, committables: list[Any]) -> None:
         """Make all of `committables` visible. Idempotent: after a crash the last epoch's are committed again.
+
+        When it returns they are visible for good, even after a power cut. All of an epoch's are committed before any of
+        the next one, so a new driver repeats no other epoch than the last.
 
         Whatever it raises, it is called again with the same committables, as the restart policy says; then the job
         fails. So what is gone because an earlier call made it visible, and a reader took it away, is committed.
@@ -167,7 +198,7 @@ class Sink(ABC):
 
     @abstractmethod
     def create_writer(self, context: WriterContext) -> SinkWriter:
-        """Called once per partition and epoch attempt."""
+        """Called once per partition and epoch attempt that has records, unless a `ReusableSinkWriter` is open."""
 
     @abstractmethod
     def create_committer(self) -> Committer:

@@ -33,6 +33,11 @@ def get_executor() -> Executor:
     return cast(Executor, importlib.import_module("headwater.runtime.job.launcher"))
 
 
+def current() -> Executor | None:
+    """Return the executor that was set; None: the runtime."""
+    return _executor
+
+
 def set_executor(executor: Executor | None) -> None:
     """Set another executor (for tests, and tools that only need the plan); None: the runtime again."""
     global _executor

@@ -11,6 +11,7 @@ import cloudpickle
 
 from headwater.common.connector import Source, Split, SplitReader
 from headwater.common.errors import TypeMismatchError
+from headwater.operators.results import taken
 
 
 @dataclass(frozen=True)
@@ -53,7 +54,7 @@ class FunctionSource(Source):
         if self._records is None or start < self._kept_from:
             self._records, self._kept, self._kept_from = _iterate(self.produce), [], 0
         missing = start + budget - self._kept_from - len(self._kept)
-        self._kept += itertools.islice(self._records, max(missing, 0))
+        self._kept += taken(itertools.islice(self._records, max(missing, 0)))
         # Records before `start` are in a checkpoint already.
         del self._kept[: start - self._kept_from]
         self._kept_from = start
@@ -69,13 +70,15 @@ class FunctionSource(Source):
 
 
 class _FunctionReader(SplitReader):
+    gives_away = True
+
     def __init__(self, records: Iterator[Any], position: int, ended: bool) -> None:
         self._records = records
         self._position = position
         self._ended = ended
 
     def read_batch(self, max_records: int) -> list[Any] | None:
-        batch = list(itertools.islice(self._records, max_records))
+        batch = taken(itertools.islice(self._records, max_records))
         self._position += len(batch)
         return None if not batch and self._ended else batch
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from headwater.operators.base import Output
@@ -47,12 +47,15 @@ def _flat_mapped(
 ) -> tuple[list[Any], list[int | None] | None]:
     if timestamps is None:
         return taken(result for value in values for result in function(value) or ()), None
-    results: list[Any] = []
-    result_timestamps: list[int | None] = []
-    for value, timestamp in zip(values, timestamps, strict=True):
-        results += taken(function(value) or ())
-        result_timestamps += [timestamp] * (len(results) - len(result_timestamps))
-    return results, result_timestamps
+    stamps: list[int | None] = []
+
+    def stamped() -> Iterator[Any]:
+        for value, timestamp in zip(values, timestamps, strict=True):
+            for result in function(value) or ():
+                stamps.append(timestamp)
+                yield result
+
+    return taken(stamped()), stamps
 
 
 def _emit(output: Output, results: list[Any], timestamps: list[int | None] | None) -> None:

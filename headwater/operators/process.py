@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from headwater.common.ids import MAX_WATERMARK, MIN_WATERMARK
@@ -20,6 +21,8 @@ from headwater.operators.user_function import (
 from headwater.state.copying import captured
 from headwater.state.keyed_backend import KeyedStateBackend
 from headwater.state.timers import TimerQueue
+
+Timestamps = list[int | None] | None
 
 MAX_RESULTS_HELD = 4096
 """Emit results of timers in batches of about this size: the last watermark of a job may fire millions at once."""
@@ -83,24 +86,30 @@ class ProcessOperator(UserFunctionOperator):
         self._ctx = _UnkeyedContext(UnkeyedTimerService(context))
 
     def process_batch(self, values: list[Any], timestamps: list[int | None] | None, input_index: int = 0) -> None:
-        process, ctx = self._process, self._ctx
         results = Results(stamped=timestamps is not None)
-        take = results.take
         position = iter(values)
         try:
-            if timestamps is None:
-                ctx.current_timestamp = None
-                for value in position:
-                    if produced := process(value, ctx):
-                        take(produced)
-            else:
-                for value, timestamp in zip(position, timestamps, strict=True):
-                    ctx.current_timestamp = timestamp
-                    if produced := process(value, ctx):
-                        take(produced, timestamp)
+            results.take_batch(self._processed(position, timestamps, results.timestamps))
         except Exception as error:
             raise self.failure(error, values, position) from error
         results.emit(self.output)
+
+    def _processed(self, values: Iterable[Any], timestamps: Timestamps, stamps: Timestamps) -> Iterator[Any]:
+        """Yield what the function produces for each record, and append the record's timestamp to `stamps` each time."""
+        process, ctx = self._process, self._ctx
+        if timestamps is None or stamps is None:
+            ctx.current_timestamp = None
+            for value in values:
+                # Not `yield from`: its error for what is not iterable is another one.
+                for result in process(value, ctx) or ():
+                    yield result
+            return
+        stamp = stamps.append
+        for value, timestamp in zip(values, timestamps, strict=True):
+            ctx.current_timestamp = timestamp
+            for result in process(value, ctx) or ():
+                stamp(timestamp)
+                yield result
 
 
 class KeyedProcessOperator(KeyedOperator):
@@ -120,30 +129,36 @@ class KeyedProcessOperator(KeyedOperator):
         self._ctx = _KeyedContext(self._backend, KeyedTimerService(context, self._backend))
 
     def process_batch(self, values: list[Any], timestamps: list[int | None] | None, input_index: int = 0) -> None:
-        process, key_of, backend, ctx = self._process, self.key_of, self._backend, self._ctx
         results = Results(stamped=timestamps is not None)
-        take = results.take
         position = iter(values)
         try:
-            if timestamps is None:
-                ctx.current_timestamp = None
-                for value in position:
-                    backend.current_key = key = key_of(value)
-                    if key.__class__ not in SURE_KEYS:
-                        backend.current_key = captured_key(key)
-                    if produced := process(value, ctx):
-                        take(produced)
-            else:
-                for value, timestamp in zip(position, timestamps, strict=True):
-                    backend.current_key = key = key_of(value)
-                    if key.__class__ not in SURE_KEYS:
-                        backend.current_key = captured_key(key)
-                    ctx.current_timestamp = timestamp
-                    if produced := process(value, ctx):
-                        take(produced, timestamp)
+            results.take_batch(self._processed(position, timestamps, results.timestamps))
         except Exception as error:
             raise self.failure(error, values, position) from error
         results.emit(self.output)
+
+    def _processed(self, values: Iterable[Any], timestamps: Timestamps, stamps: Timestamps) -> Iterator[Any]:
+        """Yield what the function produces for each record, and append the record's timestamp to `stamps` each time."""
+        process, key_of, backend, ctx = self._process, self.key_of, self._backend, self._ctx
+        if timestamps is None or stamps is None:
+            ctx.current_timestamp = None
+            for value in values:
+                backend.current_key = key = key_of(value)
+                if type(key) not in SURE_KEYS:
+                    backend.current_key = captured_key(key)
+                # Not `yield from`: its error for what is not iterable is another one.
+                for result in process(value, ctx) or ():
+                    yield result
+            return
+        stamp = stamps.append
+        for value, timestamp in zip(values, timestamps, strict=True):
+            backend.current_key = key = key_of(value)
+            if type(key) not in SURE_KEYS:
+                backend.current_key = captured_key(key)
+            ctx.current_timestamp = timestamp
+            for result in process(value, ctx) or ():
+                stamp(timestamp)
+                yield result
 
     def process_watermark(self, watermark: int) -> None:
         # As in Flink, the function already sees the new watermark while the timers that it makes due fire.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from typing import Any
 
-from headwater.common.connector import Sink, SinkWriter, WriterContext
+from headwater.common.connector import ReusableSinkWriter, Sink, SinkWriter, WriterContext
 from headwater.common.errors import HeadwaterError, UserCodeError
 from headwater.operators.base import Operator
 
@@ -23,20 +23,24 @@ class _Batch:
 class SinkOperator(Operator):
     """Uses one writer per epoch attempt, made when the first record comes: an empty epoch costs nothing.
 
-    Nothing is visible before the driver commits what `prepare_commit` returned.
+    A `ReusableSinkWriter` that has prepared its epoch is kept for the next one. Nothing is visible before the driver
+    commits what `prepare_commit` returned.
     """
 
     def __init__(self, sink: Sink) -> None:
         self.sink = sink
         self._writer: SinkWriter | None = None
+        """What writes the attempt `_attempt_id`."""
         self._attempt_id = ""
+        self._idle: ReusableSinkWriter | None = None
+        """Has prepared its last epoch and waits for the next one."""
 
     def process_batch(self, values: list[Any], timestamps: list[int | None] | None, input_index: int = 0) -> None:
         if not values:
             return
         writer = self._writer
         if writer is None or self._attempt_id != self.context.attempt_id:
-            writer = self._new_writer()
+            writer = self._begin_attempt()
         try:
             writer.write_batch(values, timestamps)
         except HeadwaterError:
@@ -56,7 +60,12 @@ class SinkOperator(Operator):
         writer, self._writer = self._writer, None
         try:
             committables = writer.prepare_commit()
-        finally:
+        except BaseException:
+            writer.close()
+            raise
+        if isinstance(writer, ReusableSinkWriter):
+            self._idle = writer
+        else:
             writer.close()
         return committables
 
@@ -70,21 +79,30 @@ class SinkOperator(Operator):
             writer.close()
 
     def close(self) -> None:
-        self.abort_epoch()
+        idle, self._idle = self._idle, None
+        try:
+            self.abort_epoch()
+        finally:
+            if idle is not None:
+                idle.close()
 
-    def _new_writer(self) -> SinkWriter:
+    def _begin_attempt(self) -> SinkWriter:
         with contextlib.suppress(Exception):  # an old attempt's files are invisible anyway
             self.abort_epoch()
         context = self.context
         self._attempt_id = context.attempt_id
-        self._writer = self.sink.create_writer(
-            WriterContext(
-                job_id=context.job_id,
-                operator_name=context.name,
-                partition=context.partition,
-                parallelism=context.parallelism,
-                attempt_id=context.attempt_id,
-                epoch=context.epoch,
-            )
+        where = WriterContext(
+            job_id=context.job_id,
+            operator_name=context.name,
+            partition=context.partition,
+            parallelism=context.parallelism,
+            attempt_id=context.attempt_id,
+            epoch=context.epoch,
         )
+        idle, self._idle = self._idle, None
+        if idle is None:
+            self._writer = self.sink.create_writer(where)
+        else:
+            self._writer = idle  # from now on, whatever fails aborts it
+            idle.begin_epoch(where)
         return self._writer

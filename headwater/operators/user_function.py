@@ -14,8 +14,8 @@ from headwater.operators.base import Operator, OperatorContext, Output
 from headwater.operators.functions.plain import CheckpointedFunction, Function
 from headwater.operators.functions.runtime_context import RuntimeContext
 from headwater.state.copying import captured
-from headwater.state.frozen_keys import frozen
 from headwater.state.keyed_backend import NO_KEY
+from headwater.state.keys.frozen_keys import frozen
 
 _log = logging.getLogger(__name__)
 
@@ -153,7 +153,7 @@ class KeyedOperator(UserFunctionOperator):
         key_of, backend = self.key_of, self._backend
         for value in values:
             backend.current_key = key = key_of(value)
-            if key.__class__ not in SURE_KEYS:
+            if type(key) not in SURE_KEYS:
                 backend.current_key = captured_key(key)
             yield value
 

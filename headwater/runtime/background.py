@@ -6,6 +6,8 @@ threads; the simulator in tests/chaos runs the work in a seeded order instead.
 
 from __future__ import annotations
 
+import os
+import queue
 import threading
 from collections.abc import Callable
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
@@ -27,12 +29,18 @@ class Background(Protocol):
 
 
 class Threads:
-    """A thread for each piece of work, or for each queue."""
+    """A thread for each queue, and one for each piece of work that is under way. Those that are done wait for more."""
+
+    def __init__(self) -> None:
+        self._idle: list[queue.SimpleQueue[Callable[[], None]]] = []
+        """The inboxes of threads that have nothing to do. The one that was busy last is last."""
+        os.register_at_fork(after_in_child=self._idle.clear)  # a forked process has none of these threads
 
     def start(self, name: str, work: Callable[[], _T]) -> Future[_T]:
         future: Future[_T] = Future()
 
         def run() -> None:
+            threading.current_thread().name = name
             try:
                 result = work()
             except BaseException as error:
@@ -40,8 +48,18 @@ class Threads:
             else:
                 future.set_result(result)
 
-        threading.Thread(target=run, name=name, daemon=True).start()
+        try:
+            self._idle.pop().put(run)
+        except IndexError:
+            inbox: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
+            inbox.put(run)
+            threading.Thread(target=self._serve, args=(inbox,), daemon=True).start()
         return future
+
+    def _serve(self, inbox: queue.SimpleQueue[Callable[[], None]]) -> None:
+        while True:
+            inbox.get()()
+            self._idle.append(inbox)
 
     def queue(self, name: str) -> Executor:
         return ThreadPoolExecutor(max_workers=1, thread_name_prefix=name)

@@ -53,19 +53,22 @@ PLAIN = frozenset({type(None), bool, int, float, str, bytes})
 _MUTABLE: set[type] = {list, dict, set, bytearray, Row}
 """Exact classes whose instances can change. Others are added at run time."""
 
+_PARTS: dict[type, Callable[[Any], Iterable[Any]]] = {tuple: tuple.__iter__, frozenset: frozenset.__iter__}
+"""How to get all that an instance refers to, for exact classes that only change if that does. Others are added."""
+
 
 def captured(value: Any) -> Any:
     """`value` as it is now, whatever is done to it later. Costs next to nothing for plain values and tuples of them."""
-    if value.__class__ is tuple:
+    if type(value) is tuple:
         for part in value:
-            if part.__class__ not in ATOMIC:
+            if type(part) not in ATOMIC:
                 return protective_copy(value)
         return value
-    return value if value.__class__ in ATOMIC else protective_copy(value)
+    return value if type(value) in ATOMIC else protective_copy(value)
 
 
 class PlainList(list[Any]):
-    """A list of which somebody has seen that all values are atoms or tuples of atoms. Nothing else may be added."""
+    """A list of which somebody has seen that none of its values can be changed. Nothing else may be added."""
 
     __slots__ = ()
 
@@ -76,13 +79,13 @@ def all_captured(values: list[Any]) -> list[Any]:
 
 
 def are_plain(values: list[Any]) -> bool:
-    """True if all of `values` are atoms or tuples of atoms. False says only that one must look closer."""
+    """True if none of `values` can be changed, as is the case for atoms and tuples of atoms. False: look closer."""
     if type(values) is PlainList:
         return True
     kinds = set(map(type, values))
     if tuple in kinds:
         if len(kinds) > 1:
-            values = [value for value in values if value.__class__ is tuple]
+            values = [value for value in values if type(value) is tuple]
             kinds.remove(tuple)
             if not kinds <= ATOMIC:
                 return False
@@ -92,18 +95,24 @@ def are_plain(values: list[Any]) -> bool:
 
 def is_immutable(value: Any) -> bool:
     """True only if nothing reachable from `value` can change in place."""
-    cls = value.__class__
+    # Not value.__class__, which an object may define as it likes.
+    cls = type(value)
     if cls in ATOMIC:
         return True
     if cls in _MUTABLE:
         return False
-    if cls is tuple or cls is frozenset:
-        # Not all(map(is_immutable, value)): tuples of a few plain values are by far the most frequent.
-        for part in value:  # noqa: SIM110
-            if part.__class__ not in ATOMIC and not is_immutable(part):
-                return False
-        return True
-    return _is_immutable_instance(value, cls)
+    if cls is tuple:
+        parts = value
+    elif cls in _PARTS:
+        parts = _PARTS[cls](value)
+    else:
+        _learn(cls)
+        return is_immutable(value)
+    # Not all(map(is_immutable, parts)): tuples of a few plain values are by far the most frequent.
+    for part in parts:  # noqa: SIM110
+        if type(part) not in ATOMIC and not is_immutable(part):
+            return False
+    return True
 
 
 def are_immutable(values: Iterable[Any]) -> bool:
@@ -111,17 +120,26 @@ def are_immutable(values: Iterable[Any]) -> bool:
     return ATOMIC.issuperset(map(type, values)) or all(map(is_immutable, values))
 
 
-def _is_immutable_instance(value: Any, cls: type) -> bool:
+def _learn(cls: type) -> None:
+    """Put a class that was not seen before into `ATOMIC`, `_PARTS` or `_MUTABLE`."""
     if issubclass(cls, Enum) or _is_numpy_scalar(cls):
         ATOMIC.add(cls)
-        return True
-    if issubclass(cls, (tuple, frozenset)) and not hasattr(value, "__dict__"):  # NamedTuple
-        return all(map(is_immutable, value))
-    parameters = getattr(cls, "__dataclass_params__", None)
-    if parameters is not None and parameters.frozen:
-        return all(is_immutable(getattr(value, field.name)) for field in dataclasses.fields(value))
-    _MUTABLE.add(cls)
-    return False
+    elif issubclass(cls, tuple) and not cls.__dictoffset__:  # NamedTuple
+        _PARTS[cls] = tuple.__iter__
+    elif issubclass(cls, frozenset) and not cls.__dictoffset__:
+        _PARTS[cls] = frozenset.__iter__
+    # Its own parameters: a subclass that is no dataclass inherits them, and may have attributes that can be set.
+    elif "__dataclass_params__" in vars(cls) and vars(cls)["__dataclass_params__"].frozen:
+        _PARTS[cls] = _fields_of(cls)
+    else:
+        _MUTABLE.add(cls)
+
+
+def _fields_of(cls: Any) -> Callable[[Any], Iterable[Any]]:
+    if not any("__slots__" in vars(base) for base in cls.__mro__):
+        return lambda value: value.__dict__.values()
+    names = [field.name for field in dataclasses.fields(cls)]
+    return lambda value: [getattr(value, name, None) for name in names]
 
 
 def _is_numpy_scalar(cls: type) -> bool:
@@ -139,7 +157,7 @@ def protective_copy(value: Any) -> Any:
     """
     if is_immutable(value):
         return value
-    copier = _SHALLOW.get(value.__class__, _copy_instance)
+    copier = _SHALLOW.get(type(value), _copy_instance)
     if (flat := copier(value)) is not None:
         return flat
     try:
@@ -172,7 +190,7 @@ def _copy_row(value: Row) -> Row | None:
 
 def _copy_instance(value: Any) -> Any:
     """A copy of an object that consists of immutable attributes; None if it has others, or is not that simple."""
-    cls = value.__class__
+    cls = type(value)
     if cls not in _SIMPLE:
         if not _is_simple(cls):
             return None

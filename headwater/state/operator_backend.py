@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple, cast
 
 from headwater.common.errors import StateError, TypeMismatchError
 from headwater.state.api import BroadcastState, ListState, ReadOnlyBroadcastState
 from headwater.state.descriptors import ListStateDescriptor, MapStateDescriptor, StateDescriptor
+from headwater.state.evolution.changed_classes import ClassChange
 from headwater.state.evolution.stored_form import StoredForm
 from headwater.state.heap.broadcast import HeapBroadcastState, ReadOnlyHeapBroadcastState
-from headwater.state.heap.conversion import convert_store
 from headwater.state.heap.list import HeapListState
-from headwater.state.heap.store import ABSENT
+from headwater.state.heap.store import ABSENT, HeapStore
 from headwater.state.snapshot import payload as codec
+from headwater.state.snapshot.entries import Entries, ListEntries
 from headwater.state.snapshot.layout import StateLayout
 from headwater.state.snapshot.section import BROADCAST, NO_KEY_GROUP, OPERATOR, Section
 from headwater.state.type_check import StateTypeCheck
 
 _LAYOUTS = {OPERATOR: StateLayout("list", False, False), BROADCAST: StateLayout("map", False, False)}
-_STORED_KINDS = {OPERATOR: "operator-list", BROADCAST: "operator-broadcast"}
-"""First part of a payload's layout. Version and declared type of the values follow, except in old payloads."""
 _WORDS = {OPERATOR: "a list state", BROADCAST: "a broadcast state"}
 _KEY = None
 """Each list or map is stored under this key."""
@@ -135,7 +134,7 @@ class OperatorStateBackend:
             log = store.changes()
             if form.delta_is_whole():
                 log = {**log, **dict.fromkeys(store.table, ABSENT)}
-            if log and any(entries := store.delta_entries(log, log)):
+            if log and (entries := store.delta_entries(log, log)):
                 sections.append(self._section(name, entries))
         return sections
 
@@ -143,22 +142,21 @@ class OperatorStateBackend:
         """Yield the whole state."""
         for name, (_, store, _) in self._stores.items():
             if store.table:
-                yield self._section(name, store.full_entries(store.table, None))
+                yield self._section(name, store.full_entries(store.table))
 
     def load_section(self, section: Section) -> None:
         """Restore one section. The caller loads a full snapshot first, then its deltas.
 
         It may load the chains of several old partitions one after the other: each contains the whole broadcast state.
         """
-        stored, entries, changes = codec.decode_evolved(section.payload, section.uid, section.name)
-        if section.uid != self.uid or not stored or stored[0] != _STORED_KINDS.get(section.kind):
+        layout, entries, changes = codec.decode(section.payload, section.uid, section.name)
+        expected = _LAYOUTS.get(section.kind)
+        if section.uid != self.uid or expected is None or layout.shape != expected.shape:
             raise StateError(
-                f"operator '{self.uid}' was given state '{section.name}' of operator '{section.uid}', {stored!r}, "
+                f"operator '{self.uid}' was given state '{section.name}' of operator '{section.uid}', {layout}, "
                 f"as operator state of kind '{section.kind}'"
             )
-        held = self._held(section.name, section.kind)
-        held.form.loaded(StateLayout(*_LAYOUTS[section.kind].shape, *stored[1:]), changes)
-        held.store.load_entries(entries)
+        self._load(section.name, section.kind, layout, entries, changes)
 
     def lists(self) -> dict[str, tuple[StateLayout, list[Any]]]:
         """Return {name: (layout of the elements, elements)} of the list states, unconverted. For tools."""
@@ -167,9 +165,7 @@ class OperatorStateBackend:
 
     def put_list(self, name: str, layout: StateLayout, elements: list[Any]) -> None:
         """Store `elements`, which have the layout `layout`, as if a section was loaded. For tools."""
-        held = self._held(name, OPERATOR)
-        held.form.loaded(layout, ())
-        held.store.load_entries(([_KEY], [0], [elements], []))
+        self._load(name, OPERATOR, layout, ListEntries.of_lists([_KEY], [elements]))
 
     def committed_list(self, state_name: str) -> list[Any]:
         """Return the elements as of the last commit; [] if there are none. Any thread may call this."""
@@ -185,6 +181,14 @@ class OperatorStateBackend:
         """Return the number of elements in all lists and maps."""
         return sum(len(elements) for _, store, _ in self._stores.values() for elements in store.table.values())
 
+    def _load(
+        self, name: str, kind: str, layout: StateLayout, entries: Entries, changes: Iterable[ClassChange] = ()
+    ) -> None:
+        held = self._held(name, kind)
+        held.form.loaded(layout, changes)
+        store: HeapStore = held.store
+        store.load_entries(entries)
+
     def _committed(self, state_name: str) -> Any:
         known = self._stores.get(state_name)
         return ABSENT if known is None else known.store.committed(_KEY)
@@ -194,7 +198,7 @@ class OperatorStateBackend:
         if descriptor.name not in self._asked_for:
             convert = held.form.asked_for(self.uid, descriptor, StateLayout.of(descriptor))
             if convert is not None:
-                convert_store(held.store, convert)
+                held.store.convert(convert)
             self._asked_for.add(descriptor.name)
             check = StateTypeCheck.of(descriptor, keyed=False)
             if check is not None:
@@ -219,7 +223,6 @@ class OperatorStateBackend:
         if descriptor.get_ttl_config() is not None:
             raise StateError(f"state '{descriptor.name}' of operator '{self.uid}': only keyed state can have a TTL")
 
-    def _section(self, name: str, entries: tuple[Any, ...]) -> Section:
+    def _section(self, name: str, entries: Entries) -> Section:
         kind, _, form = self._stores[name]
-        layout = (_STORED_KINDS[kind], form.layout.version, form.layout.type)
-        return Section(self.uid, kind, name, NO_KEY_GROUP, codec.encode(layout, entries, self.uid, name))
+        return Section(self.uid, kind, name, NO_KEY_GROUP, codec.encode(form.layout, entries, self.uid, name))

@@ -16,7 +16,9 @@ from headwater.state.evolution.stored_form import StoredForm
 from headwater.state.folding import FoldingAggregatingState, FoldingReducingState
 from headwater.state.heap.store import ABSENT, KeyScope
 from headwater.state.keyed_backend import KeyedStateBackend
+from headwater.state.panes import ElementPanes, FoldedPanes
 from headwater.state.snapshot import payload as codec
+from headwater.state.snapshot.entries import Entries
 from headwater.state.snapshot.layout import StateLayout
 from headwater.state.snapshot.section import EVENT_TIMERS, KEYED, PROCESSING_TIMERS, Section
 from headwater.state.ttl.expiring import TtlPolicy, TtlState, expiring
@@ -98,12 +100,12 @@ class StoreBackend(KeyedStateBackend, Generic[S]):
         """Replace each value by `convert(value)`. Called before the first use of the state."""
 
     @abstractmethod
-    def _load_entries(self, store: S, entries: tuple[Any, ...]) -> None:
+    def _load_entries(self, store: S, entries: Entries) -> None:
         """Apply the entries of one section."""
 
     @abstractmethod
-    def _full_sections_of(self, name: str, registered: Registered[S]) -> Iterator[Section]:
-        """Yield the whole of one state, except expired entries."""
+    def _full_entries(self, registered: Registered[S]) -> Iterator[tuple[int, Entries]]:
+        """Yield (key group, entries) of the whole of one state. A key group may come in several pieces."""
 
     @abstractmethod
     def _pairs_of(self, store: S, key: Any) -> Iterable[Any]:
@@ -138,6 +140,12 @@ class StoreBackend(KeyedStateBackend, Generic[S]):
         registered.type_check = StateTypeCheck.of(descriptor, keyed=True)
         registered.state = state
         return state
+
+    def get_folded_panes(self, name: str) -> FoldedPanes:
+        return cast(FoldedPanes, self._panes(name, "folded panes"))
+
+    def get_element_panes(self, name: str) -> ElementPanes:
+        return cast(ElementPanes, self._panes(name, "element panes"))
 
     def _panes(self, name: str, kind: str) -> S:
         registered = self._registered(name, StateLayout(kind, ttl=False, namespaced=True))
@@ -234,8 +242,16 @@ class StoreBackend(KeyedStateBackend, Generic[S]):
         yield from self.event_timers.full_sections()
         yield from self.processing_timers.full_sections()
 
-    def _section(self, name: str, layout: StateLayout, group: int, entries: tuple[Any, ...]) -> Section:
-        return Section(self.uid, KEYED, name, group, codec.encode(tuple(layout), entries, self.uid, name))
+    def _full_sections_of(self, name: str, registered: Registered[S]) -> Iterator[Section]:
+        """Yield the whole of one state, except expired entries."""
+        for group, entries in self._full_entries(registered):
+            if registered.policy is not None:
+                entries = entries.only(registered.policy.alive)
+            if entries:
+                yield self._section(name, registered.layout, group, entries)
+
+    def _section(self, name: str, layout: StateLayout, group: int, entries: Entries) -> Section:
+        return Section(self.uid, KEYED, name, group, codec.encode(layout, entries, self.uid, name))
 
     def load_section(self, section: Section) -> None:
         if section.uid != self.uid or section.key_group not in self.key_groups:
@@ -253,13 +269,12 @@ class StoreBackend(KeyedStateBackend, Generic[S]):
             raise StateError(f"operator '{self.uid}': a keyed backend cannot load a section of kind '{section.kind}'")
 
     def _load_keyed(self, section: Section) -> None:
-        decoded = codec.decode_evolved(section.payload, section.uid, section.name)
-        layout = StateLayout(*decoded.layout)
+        layout, entries, changes = codec.decode(section.payload, section.uid, section.name)
         registered = self._registered(section.name, layout)
-        refuse_changed_keys(self.uid, section.name, layout.kind, decoded.entries, decoded.changes)
-        refuse_moved_keys(section, layout, decoded.entries, self.max_parallelism)
-        registered.form.loaded(layout, decoded.changes)
-        self._load_entries(registered.store, decoded.entries)
+        refuse_changed_keys(self.uid, section.name, entries, changes)
+        refuse_moved_keys(section, layout, entries, self.max_parallelism)
+        registered.form.loaded(layout, changes)
+        self._load_entries(registered.store, entries)
 
     # --- expired entries
 

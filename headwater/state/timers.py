@@ -13,6 +13,8 @@ from typing import Any
 from headwater.common.errors import StateError
 from headwater.state.keys.key_groups import MAX_PARALLELISM_LIMIT, key_group
 from headwater.state.snapshot import payload as codec
+from headwater.state.snapshot.entries import TIMERS, ValueEntries
+from headwater.state.snapshot.layout import StateLayout
 from headwater.state.snapshot.section import Section
 
 Timer = tuple[int, Any, Any]
@@ -24,8 +26,7 @@ STEP = MAX_PARALLELISM_LIMIT
 """Orders grow in steps of this size. On load, the key group is added to the order: so timers of two old partitions with
 the same order get different ones, and the same ones after every restore."""
 
-_LAYOUT = ("timers",)
-_NAME = "timers"
+_LAYOUT = StateLayout(TIMERS, ttl=False, namespaced=False)
 
 
 class TimerQueue:
@@ -178,16 +179,15 @@ class TimerQueue:
 
     def _decoded(self, section: Section) -> Iterator[tuple[Timer, int]]:
         """Yield the timers of a section with their orders in this queue, and move `_next_order` past them."""
-        layout, entries = codec.decode_keys(section.payload, section.uid, section.name)
-        if layout != _LAYOUT:
-            raise StateError(f"section '{section.name}' of operator '{section.uid}' holds {layout!r}, not timers")
-        for timestamp, key, namespace, stored_order in zip(*entries, strict=True):
-            if stored_order == ABSENT:
-                yield (timestamp, key, namespace), ABSENT
-                continue
+        layout, entries, _ = codec.decode_keys(section.payload, section.uid, section.name)
+        if layout != _LAYOUT or not isinstance(entries, ValueEntries):
+            raise StateError(f"section '{section.name}' of operator '{section.uid}' holds {layout}, not timers")
+        for timer, stored_order in entries.rows():
             order = stored_order - stored_order % STEP
             self._next_order = max(self._next_order, order + STEP)
-            yield (timestamp, key, namespace), order + section.key_group
+            yield timer, order + section.key_group
+        for timer in entries.deleted:
+            yield timer, ABSENT
         self._order_at_commit = self._next_order
 
     def _sections(self, timers: Iterable[tuple[Timer, int]]) -> Iterator[Section]:
@@ -207,10 +207,9 @@ class TimerQueue:
 
 def timer_section(uid: str, kind: str, group: int, timers: Iterable[tuple[Timer, int]]) -> Section:
     """Return a section with timers of one key group and their orders; `ABSENT` marks deleted timers."""
-    columns: tuple[list[int], list[Any], list[Any], list[int]] = ([], [], [], [])
-    for (timestamp, key, namespace), order in timers:
-        columns[0].append(timestamp)
-        columns[1].append(key)
-        columns[2].append(namespace)
-        columns[3].append(order)
-    return Section(uid, kind, _NAME, group, codec.encode(_LAYOUT, columns, uid, _NAME))
+    rows = list(timers)
+    deleted = [timer for timer, order in rows if order == ABSENT]
+    if deleted:
+        rows = [row for row in rows if row[1] != ABSENT]
+    entries = ValueEntries([timer for timer, _ in rows], [order for _, order in rows], deleted)
+    return Section(uid, kind, TIMERS, group, codec.encode(_LAYOUT, entries, uid, TIMERS))

@@ -13,6 +13,7 @@ from headwater.common.errors import StateError
 from headwater.common.ids import Place
 from headwater.state.operator_backend import OperatorStateBackend
 from headwater.state.snapshot import payload
+from headwater.state.snapshot.layout import StateLayout
 from headwater.state.snapshot.section import BROADCAST, EVENT_TIMERS, KEYED, OPERATOR, PROCESSING_TIMERS, Section
 from headwater.state.snapshot.stored_state import StoredKeyedState
 
@@ -96,18 +97,18 @@ class StoredState:
     def catalogue(self) -> list[StateInfo]:
         """All states, by uid and name."""
         sizes: dict[tuple[str, str, str], int] = {}
-        layouts: dict[tuple[str, str, str], tuple[object, ...]] = {}
+        layouts: dict[tuple[str, str, str], StateLayout] = {}
         for record in self.records():
             for section in self.sections(record):
                 state = (section.uid, section.kind, section.name)
                 sizes[state] = sizes.get(state, 0) + len(section.payload)
                 if section.kind == KEYED and state not in layouts:
-                    layouts[state] = payload.decode(section.payload, section.uid, section.name)[0]
+                    layouts[state] = payload.decode(section.payload, section.uid, section.name).layout
         found: list[StateInfo] = []
         for (uid, section_kind, name), size in sorted(sizes.items()):
-            kind, ttl, namespaced = layouts.get((uid, section_kind, name), (_WORDS.get(section_kind), False, False))[:3]
-            operator = self.manifest.operators[uid]
-            found.append(StateInfo(uid, operator, name, str(kind), section_kind, bool(ttl), bool(namespaced), size))
+            layout = layouts.get((uid, section_kind, name))
+            kind, ttl, namespaced = (_WORDS[section_kind], False, False) if layout is None else layout.shape
+            found.append(StateInfo(uid, self.manifest.operators[uid], name, kind, section_kind, ttl, namespaced, size))
         return found
 
     def check_uid(self, uid: str) -> None:

@@ -17,9 +17,10 @@ from headwater.checkpoint.snapshot.file import write_snapshot
 from headwater.common.errors import StateError, TypeMismatchError
 from headwater.common.ids import Place
 from headwater.state.descriptors import ListStateDescriptor, MapStateDescriptor, StateDescriptor, ValueStateDescriptor
-from headwater.state.frozen_keys import frozen
+from headwater.state.keys.frozen_keys import frozen
 from headwater.state.keys.key_groups import MAX_PARALLELISM_LIMIT, partition_of_key_group
 from headwater.state.operator_backend import OperatorStateBackend
+from headwater.state.snapshot.entries import TIMERS
 from headwater.state.snapshot.section import (
     BROADCAST,
     EVENT_TIMERS,
@@ -132,7 +133,7 @@ class SavepointWriter:
         first = None if event_time else queue.peek()
         if first is not None:
             self._next_timer_ms = first if self._next_timer_ms is None else min(first, self._next_timer_ms)
-        self._replace((uid, EVENT_TIMERS if event_time else PROCESSING_TIMERS, "timers"), queue.full_sections())
+        self._replace((uid, EVENT_TIMERS if event_time else PROCESSING_TIMERS, TIMERS), queue.full_sections())
         return self
 
     def with_operator_state(self, uid: str, name: str, rows: Any) -> Self:

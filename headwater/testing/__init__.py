@@ -1,21 +1,29 @@
-"""For tests of user code: an operator harness, a manual clock, a scripted source and a collecting sink."""
+"""For tests of user code: whole jobs in process, an operator harness, a clock, a scripted source, a sink to read."""
 
 from headwater.testing.clock import ManualClock
 from headwater.testing.collecting_sink import CollectingSink
+from headwater.testing.comparison import assert_same_records
+from headwater.testing.faults import STEPS, Fault
 from headwater.testing.harness import OneInputOperatorHarness
+from headwater.testing.in_process import InProcess, JobCrashed, in_process
 from headwater.testing.operator_harness import OperatorSnapshot
 from headwater.testing.recorded_output import EmittedIdle, EmittedWatermark, Record
-from headwater.testing.script_source import CRASH, EOF, PAUSE, Crash, ScriptedCrash, ScriptSource, Watermark
+from headwater.testing.script_source import CRASH, CRASH_JOB, EOF, PAUSE, Crash, ScriptedCrash, ScriptSource, Watermark
 from headwater.testing.two_input_harness import TwoInputOperatorHarness
 
 __all__ = [
     "CRASH",
+    "CRASH_JOB",
     "EOF",
     "PAUSE",
+    "STEPS",
     "CollectingSink",
     "Crash",
     "EmittedIdle",
     "EmittedWatermark",
+    "Fault",
+    "InProcess",
+    "JobCrashed",
     "ManualClock",
     "OneInputOperatorHarness",
     "OperatorSnapshot",
@@ -24,4 +32,6 @@ __all__ = [
     "ScriptedCrash",
     "TwoInputOperatorHarness",
     "Watermark",
+    "assert_same_records",
+    "in_process",
 ]

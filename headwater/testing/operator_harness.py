@@ -13,8 +13,8 @@ from headwater.common.output_tag import OutputTag
 from headwater.operators.base import Operator, OperatorContext
 from headwater.operators.type_check import check_state_types
 from headwater.operators.user_function import KeyedOperator
-from headwater.state.frozen_keys import frozen
 from headwater.state.heap.backend import HeapKeyedStateBackend
+from headwater.state.keys.frozen_keys import frozen
 from headwater.state.keys.key_groups import key_group, key_group_range
 from headwater.state.operator_backend import OperatorStateBackend
 from headwater.state.snapshot.section import Section

@@ -18,6 +18,7 @@ from headwater.common.connector import Source, Split, SplitReader
 from headwater.common.errors import ConfigurationError
 from headwater.common.watermark_strategy import AssignerLike, WatermarkGenerator, WatermarkOutput, WatermarkStrategy
 from headwater.graph.picklability import require_picklable
+from headwater.runtime.local.killed import Killed, ReaderKilled, is_in_process
 
 
 @dataclass(frozen=True)
@@ -35,10 +36,13 @@ class Crash:
     """Fail the first time that any process reaches this item; ignore it afterwards.
 
     `kill` ends the reading process with SIGKILL, so that no handler and no `finally` runs: in a job this is a Python
-    worker of Spark. Otherwise `ScriptedCrash` is raised. The records before it have been read in the same epoch.
+    worker of Spark; within `in_process()` just the attempt is lost. Otherwise `ScriptedCrash` is raised. The records
+    before it have been read in the same epoch. `job` ends all processes of the job, its driver too, so that `execute()`
+    raises `JobCrashed`: only within `in_process()`.
     """
 
     kill: bool = True
+    job: bool = False
 
 
 @dataclass(frozen=True)
@@ -51,6 +55,7 @@ class Watermark:
 EOF: Final = Eof()
 PAUSE: Final = Pause()
 CRASH: Final = Crash()
+CRASH_JOB: Final = Crash(job=True)
 
 
 class ScriptedCrash(Exception):
@@ -109,9 +114,16 @@ class ScriptSource(Source):
         except FileExistsError:
             return
         os.close(marker)
+        what = f"the script says so, at item {index}"
+        if crash.job and not is_in_process():
+            raise ConfigurationError(f"item {index} of the script ends the whole job: only within in_process()")
+        if crash.job:
+            raise Killed(what)
+        if crash.kill and is_in_process():
+            raise ReaderKilled(what)
         if crash.kill:
             os.kill(os.getpid(), signal.SIGKILL)
-        raise ScriptedCrash(f"the script says so, at item {index}")
+        raise ScriptedCrash(what)
 
 
 class _ScriptReader(SplitReader):
@@ -119,11 +131,15 @@ class _ScriptReader(SplitReader):
         self._source = source
         self._position = position
         self._paused = False
+        """A pause follows the records that were returned last."""
 
     def read_batch(self, max_records: int) -> list[Any] | None:
         items = self._source.items
         records: list[Any] = []
-        while self._position < len(items) and len(records) < max_records and not self._paused:
+        if self._paused:
+            self._paused = False
+            return []
+        while self._position < len(items) and len(records) < max_records:
             item = items[self._position]
             if isinstance(item, Eof):
                 return records or None
@@ -132,11 +148,13 @@ class _ScriptReader(SplitReader):
                     return records  # let them be processed first
                 self._source.crash_once(self._position, item)
             elif isinstance(item, Pause):
-                self._paused = True
+                self._position += 1
+                self._paused = bool(records)
+                return records
             elif not isinstance(item, Watermark):
                 records.append(item)
             self._position += 1
-        if not records and not self._paused and self._position >= len(items) and not self._source.stays_open:
+        if not records and self._position >= len(items) and not self._source.stays_open:
             return None
         return records
 

@@ -20,7 +20,7 @@ from typing import Any
 import cloudpickle
 import pytest
 
-from headwater.common.connector import Committer, Sink, SinkWriter, WriterContext
+from headwater.common.connector import Committer, ReusableSinkWriter, Sink, SinkWriter, WriterContext
 from headwater.common.serialization import Encoder
 from headwater.datastream.connectors.collect_sink import CollectSink, collected_results
 from headwater.datastream.connectors.file_system import (
@@ -138,18 +138,35 @@ def records(start: int, stop: int) -> list[Record]:
 def writer(case: Case, epoch: int, partition: int = 0, attempt: str = "a0") -> SinkWriter:
     """A writer as a task makes it: from a sink that was pickled."""
     sink: Sink = cloudpickle.loads(cloudpickle.dumps(case.sink))
-    return sink.create_writer(WriterContext("job1", "sink", partition, 2, f"{epoch}-{attempt}", epoch))
+    return sink.create_writer(context(epoch, partition, attempt))
+
+
+def context(epoch: int, partition: int = 0, attempt: str = "a0") -> WriterContext:
+    return WriterContext("job1", "sink", partition, 2, f"{epoch}-{attempt}", epoch)
+
+
+def next_writer(case: Case, before: SinkWriter, epoch: int, attempt: str = "a0") -> SinkWriter:
+    """What writes another attempt after `before` has prepared one: itself, if it can."""
+    if isinstance(before, ReusableSinkWriter):
+        before.begin_epoch(context(epoch, attempt=attempt))
+        return before
+    before.close()
+    return writer(case, epoch, attempt=attempt)
 
 
 def write(case: Case, values: list[Record], epoch: int, partition: int = 0, attempt: str = "a0") -> list[Any]:
     """Write an epoch and return its committables as a manifest keeps them."""
     made = writer(case, epoch, partition, attempt)
+    committables = write_with(made, values)
+    made.close()
+    return committables
+
+
+def write_with(made: SinkWriter, values: list[Record]) -> list[Any]:
     for start in range(0, len(values), 4):
         batch = values[start : start + 4]
         made.write_batch(batch, [record["i"] for record in batch])
-    committables = made.prepare_commit()
-    made.close()
-    return [cloudpickle.loads(cloudpickle.dumps(item)) for item in committables]
+    return [cloudpickle.loads(cloudpickle.dumps(item)) for item in made.prepare_commit()]
 
 
 def assert_visible(case: Case, expected: list[Record]) -> None:
@@ -204,6 +221,37 @@ def test_epochs_add_up(case: Case) -> None:
     for epoch in range(5):
         committer.commit(write(case, records(epoch * 10, epoch * 10 + 10), epoch))
     assert_visible(case, records(0, 50))
+
+
+def test_epochs_add_up_with_a_writer_that_stays_open(case: Case) -> None:
+    committer, made = case.sink.create_committer(), writer(case, 0)
+    for epoch in range(5):
+        committer.commit(write_with(made, records(epoch * 10, epoch * 10 + 10)))
+        made = next_writer(case, made, epoch + 1)
+    made.close()
+    assert_visible(case, records(0, 50))
+
+
+def test_a_prepared_attempt_that_failed_is_written_again_by_the_same_writer(case: Case) -> None:
+    committer, made = case.sink.create_committer(), writer(case, 1, attempt="a0")
+    write_with(made, records(0, 20))  # and then another partition failed
+    made = next_writer(case, made, 1, attempt="a1")
+    committer.commit(write_with(made, records(0, 20)))
+    assert_visible(case, records(0, 20))
+    clean_up(committer)
+    made.close()
+    assert_visible(case, records(0, 20))
+
+
+@pytest.mark.parametrize("ending", ["abort", "close"])
+def test_what_was_prepared_outlives_the_end_of_its_writer(case: Case, ending: str) -> None:
+    made = writer(case, 1)
+    prepared = write_with(made, records(0, 20))
+    made = next_writer(case, made, 2)
+    made.write_batch(records(20, 30), None)
+    getattr(made, ending)()
+    case.sink.create_committer().commit(prepared)
+    assert_visible(case, records(0, 20))
 
 
 def test_two_writers_of_one_partition_do_not_hide_each_other(case: Case) -> None:

@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
-from headwater.checkpoint.savepoint.compatibility import TIMERS, StoredFacts, StoredStateFacts
+from headwater.checkpoint.savepoint.compatibility import StoredFacts, StoredStateFacts
 from headwater.checkpoint.savepoint.savepoint import Savepoint
 from headwater.checkpoint.snapshot.file import SnapshotRef
 from headwater.checkpoint.snapshot.native_reader import snapshot_sections
-from headwater.common.errors import CheckpointError, HeadwaterError, StateError
-from headwater.state.evolution.migration import key_classes, keys_of
+from headwater.common.errors import CheckpointError, HeadwaterError
+from headwater.state.evolution.migration import key_classes
 from headwater.state.evolution.schema import ClassSchema
 from headwater.state.restricted import StandIns
 from headwater.state.snapshot import payload
+from headwater.state.snapshot.entries import TIMERS, Counted
 from headwater.state.snapshot.layout import StateLayout
-from headwater.state.snapshot.section import BROADCAST, EVENT_TIMERS, KEYED, OPERATOR, PROCESSING_TIMERS, Section
+from headwater.state.snapshot.section import BROADCAST, EVENT_TIMERS, OPERATOR, PROCESSING_TIMERS, Section
 
 _NAMES = {EVENT_TIMERS: "event-time timers", PROCESSING_TIMERS: "processing-time timers"}
 _KINDS = {OPERATOR: "operator list", BROADCAST: "broadcast"}
-_SHAPES = {OPERATOR: ("list", False, False), BROADCAST: ("map", False, False)}
 
 
 def catalogue(savepoint: Savepoint, *, trust: bool = False) -> StoredFacts:
@@ -73,7 +72,7 @@ class _Gathered:
         self._layout: StateLayout | None = None
         self._schemas: dict[ClassSchema, None] = {}
         self._key_classes: set[tuple[str, str]] = set()
-        self._live: dict[Any, int] = {}  # {key: number of its entries}, of the current partition
+        self._live: Counted = {}  # of the current partition
         self._entries = 0
         self._bytes = 0
         self._problem = ""
@@ -82,7 +81,7 @@ class _Gathered:
         """Take a section into account; those of a chain come in its order."""
         self._bytes += len(section.payload)
         if stand_ins is None:
-            self._take(section, payload.decode_evolved(section.payload, section.uid, section.name))
+            self._take(section, payload.decode(section.payload, section.uid, section.name))
             return
         try:
             self._take(section, payload.decode_restricted(section.payload, stand_ins, section.uid, section.name))
@@ -92,17 +91,14 @@ class _Gathered:
     def _take(self, section: Section, decoded: payload.Decoded) -> None:
         schemas = payload.stored_schemas(section.payload)
         self._schemas.update(dict.fromkeys(schemas))
-        if section.kind in _NAMES:
-            self._add_timers(decoded.entries)
-        else:
-            layout = decoded.layout
-            if section.kind in _SHAPES:
-                layout = (*_SHAPES[section.kind], *layout[1:])
-            self._layout = _checked(StateLayout(*layout))
-            self._add_entries(decoded.entries, self._layout.kind)
+        if section.kind not in _NAMES:
+            self._layout = decoded.layout
+        if section.kind in _KINDS:  # one list or map, of no key: count what is in it
+            decoded.entries.count_elements(self._live)
+            return
+        decoded.entries.count_keys(self._live)
         if schemas:
-            keys = decoded.entries[1] if section.kind in _NAMES else keys_of(self._kind, decoded.entries)
-            self._key_classes.update(key_classes(keys) if section.kind == KEYED or section.kind in _NAMES else ())
+            self._key_classes |= key_classes(decoded.entries.all_keys())
 
     @property
     def _kind(self) -> str:
@@ -110,7 +106,7 @@ class _Gathered:
 
     def next_partition(self) -> None:
         """Add the current partition's entries to the total, before the next partition's sections come."""
-        number = sum(self._live.values())
+        number = sum(map(len, self._live.values()))
         # Every partition has the same broadcast state.
         self._entries = max(self._entries, number) if self._section_kind == BROADCAST else self._entries + number
         self._live = {}
@@ -129,49 +125,3 @@ class _Gathered:
             bytes=self._bytes,
             problem=self._problem,
         )
-
-    def _add_timers(self, entries: tuple[Any, ...]) -> None:
-        for *timer, order in zip(*entries, strict=True):
-            if order < 0:
-                self._live.pop(tuple(timer), None)
-            else:
-                self._live[tuple(timer)] = 1
-
-    def _add_entries(self, entries: tuple[Any, ...], kind: str) -> None:
-        live = self._live
-        if kind == "list":
-            keys, bases, added, deleted = entries
-            per_key = self._section_kind == OPERATOR  # operator state is one list: count its elements
-            for key, base, elements in zip(keys, bases, added, strict=True):
-                live[key] = base + len(elements) if per_key else 1
-        elif kind == "map" and self._section_kind == BROADCAST:
-            _count_map(live, entries)
-            return
-        elif kind in ("folded panes", "element panes"):
-            live.update(dict.fromkeys(zip(entries[0], entries[1], strict=True), 1))
-            deleted = zip(entries[-2], entries[-1], strict=True)
-        else:
-            live.update(dict.fromkeys(entries[0], 1))
-            if kind == "map":
-                live.update(dict.fromkeys(entries[2], 1))
-            deleted = entries[-1]
-        for key in deleted:
-            live.pop(key, None)
-
-
-def _checked(layout: StateLayout) -> StateLayout:
-    if not isinstance(layout.kind, str) or not isinstance(layout.version, int):
-        raise StateError(f"a state has the layout {layout!r}; expected a kind and a version")
-    return layout
-
-
-def _count_map(live: dict[Any, int], entries: tuple[Any, ...]) -> None:
-    """Update `live` with the keys of a broadcast state, which is a single map."""
-    _, maps, _, changed_keys, _, removed_keys, deleted = entries
-    if maps or deleted:
-        live.clear()
-    for each in (*maps, *changed_keys):
-        live.update(dict.fromkeys(each, 1))
-    for each in removed_keys:
-        for key in each:
-            live.pop(key, None)

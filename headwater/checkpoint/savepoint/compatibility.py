@@ -16,9 +16,6 @@ from headwater.state.evolution.migration import migration_obstacles
 from headwater.state.evolution.schema import ClassSchema, NotLoadedError
 from headwater.state.snapshot.layout import StateLayout
 
-TIMERS = "timers"
-"""The `kind` of a `StoredStateFacts` that describes timers."""
-
 POSITIONS = "positions"
 """The `state` of a `Finding` about a source."""
 

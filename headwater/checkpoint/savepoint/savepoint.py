@@ -47,7 +47,8 @@ from headwater.common.machine.directories import remove_directory
 from headwater.common.trusted_directories import make_directory
 
 MARKER: Final = "SAVEPOINT"
-FORMAT_VERSION: Final = 1
+FORMAT_VERSION: Final = 2
+"""Goes up with the format of the snapshots in it, so that an old savepoint is refused before a job starts."""
 _PROBE: Final = "PROBE"
 _CHUNK: Final = 1 << 20
 _AT_EPOCH = re.compile(r"(.+)@(\d+)", re.DOTALL)
@@ -332,7 +333,9 @@ def _read_info(layout: CheckpointLayout) -> SavepointInfo | None:
         ) from error
     if info.format_version != FORMAT_VERSION:
         raise CheckpointError(
-            f"savepoint {layout.root} has format version {info.format_version}; this headwater reads {FORMAT_VERSION}"
+            f"savepoint {layout.root} has format version {info.format_version}; this headwater reads version "
+            f"{FORMAT_VERSION} and cannot convert it. Start the job from it with the headwater that wrote it, or start "
+            "without this state"
         )
     return msgspec.structs.replace(info, path=str(layout.root))
 

@@ -31,7 +31,8 @@ log = logging.getLogger(__name__)
 
 _T = TypeVar("_T")
 
-FORMAT_VERSION: Final = 1
+FORMAT_VERSION: Final = 2
+"""Version 1 had other columns in its sections."""
 COMPRESS_FROM_BYTES: Final = 4096
 """Smaller sections are stored uncompressed: a delta of a few keys must not pay for a compressor."""
 
@@ -261,6 +262,12 @@ def _read_index(file: BinaryIO, path: Location, ref: SnapshotRef) -> tuple[dict[
     magic, version, header_length = _HEAD.unpack(file.read(_HEAD.size))
     if magic != _MAGIC:
         raise _damaged(path, ref, "it does not begin like a snapshot")
+    if 0 < version < FORMAT_VERSION:
+        raise CheckpointError(
+            f"snapshot {path} of epoch {ref.epoch} has format version {version}, which an older headwater wrote; this "
+            f"one reads version {FORMAT_VERSION} and cannot convert it. Run the job with the headwater that wrote it, "
+            "or start it without this state, in another checkpoint directory"
+        )
     if version != FORMAT_VERSION:
         raise DamagedSnapshotError(  # its bytes may be damaged: a repair may find another file
             f"snapshot {path} of epoch {ref.epoch} has format version {version}; this headwater reads version "

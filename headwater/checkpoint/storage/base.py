@@ -53,8 +53,8 @@ class CheckpointStorage(Protocol):
         """
         ...
 
-    def copy(self, source: str, target: str) -> None:
-        """Make the file at `target` what that at `source` is; replaces what was there.
+    def copy(self, source: str, target: str, content: bytes) -> None:
+        """Make the file at `target` what that at `source` is, which is `content`; replaces what was there.
 
         After a power cut `target` may be what it was before. It is whole in any case, if `source` was durable.
         """

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import BinaryIO, Final
 
 TEMPORARY_SUFFIX: Final = ".tmp"
+_syncs = True
 _NO_LINKS: Final = (errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK)
 
 
@@ -23,40 +24,38 @@ def temporary(path: Path) -> Path:
 
 
 @contextlib.contextmanager
-def replace_atomically(path: Path, *, durable: bool) -> Iterator[BinaryIO]:
+def replace_atomically(path: Path | str, *, durable: bool) -> Iterator[BinaryIO]:
     """Open a file that becomes `path` when the block ends without an error. After an error, `path` is unchanged."""
-    draft = temporary(path)
+    draft = f"{path}{TEMPORARY_SUFFIX}"
     try:
         with open(draft, "wb") as file:
             yield file
             if durable:
-                file.flush()
-                os.fsync(file.fileno())
+                sync_file(file)
         os.replace(draft, path)
     except BaseException:
         with contextlib.suppress(OSError):
-            draft.unlink(missing_ok=True)
+            os.unlink(draft)
         raise
     if durable:
-        sync_directory(path.parent)
+        sync_directory(os.path.dirname(path) or ".")
 
 
-def create_exclusively(path: Path, content: bytes, draft_name: str, *, durable: bool) -> None:
+def create_exclusively(path: Path | str, content: bytes, draft_name: str, *, durable: bool) -> None:
     """Write `content` to `path`, which must not exist. Of several writers exactly one wins.
 
     The others get FileExistsError. `draft_name` must be unique to the caller. A reader never sees a partial file.
     """
-    draft = path.with_name(draft_name)
+    draft = _beside(path, draft_name)
     try:
         with open(draft, "xb") as file:
             file.write(content)
             if durable:
-                file.flush()
-                os.fsync(file.fileno())
+                sync_file(file)
         try:
             os.link(draft, path)
         except FileNotFoundError:
-            if not path.exists():
+            if not os.path.exists(path):
                 raise
             # Whoever won has removed the draft as well (store.py).
             raise FileExistsError(errno.EEXIST, "exists", str(path)) from None
@@ -65,38 +64,73 @@ def create_exclusively(path: Path, content: bytes, draft_name: str, *, durable: 
                 raise
             # This file system has no hard links (some FUSE mounts). The directory lock keeps other drivers out, so
             # this check only has to catch this driver's own mistakes.
-            if path.exists():
+            if os.path.exists(path):
                 raise FileExistsError(errno.EEXIST, "exists", str(path)) from None
             os.rename(draft, path)
     finally:
         with contextlib.suppress(OSError):
-            draft.unlink(missing_ok=True)
+            os.unlink(draft)
     if durable:
-        sync_directory(path.parent)
+        sync_directory(os.path.dirname(path) or ".")
 
 
-def link_atomically(source: Path, target: Path, draft_name: str) -> None:
+def link_atomically(source: str, target: str, draft_name: str) -> None:
     """Make `target` another name of the file `source`, in the place of what it was. Nothing is written but names.
 
     `draft_name` must be unique to the caller. Where there are no hard links, `target` becomes a durable copy.
     """
-    draft = target.with_name(draft_name + TEMPORARY_SUFFIX)
+    draft = _beside(target, draft_name + TEMPORARY_SUFFIX)
     try:
         os.link(source, draft)
     except OSError as error:
         if error.errno not in _NO_LINKS:
             raise
-        with replace_atomically(target, durable=True) as file:
-            file.write(source.read_bytes())
+        with open(source, "rb") as content, replace_atomically(target, durable=True) as file:
+            file.write(content.read())
         return
     try:
         os.replace(draft, target)
     finally:
-        draft.unlink(missing_ok=True)  # it is left if both were the same file already
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(draft)  # it is left if both were the same file already
+
+
+def _beside(path: Path | str, name: str) -> str:
+    return os.path.join(os.path.dirname(path), name)
+
+
+def make_directories(path: str) -> None:
+    """Make the directory `path` and those above it that are missing. Their names are durable."""
+    missing = [path]
+    while not os.path.isdir(parent := os.path.dirname(missing[-1]) or "."):
+        missing.append(parent)
+    os.makedirs(path, exist_ok=True)
+    for made in missing:
+        sync_directory(os.path.dirname(made) or ".")
+
+
+@contextlib.contextmanager
+def no_power_cuts() -> Iterator[None]:
+    """Within the block, this process does not wait for disks: for jobs that only a test loses."""
+    global _syncs
+    before, _syncs = _syncs, False
+    try:
+        yield
+    finally:
+        _syncs = before
+
+
+def sync_file(file: BinaryIO) -> None:
+    """Make what was written to `file` durable."""
+    file.flush()
+    if _syncs:
+        os.fsync(file.fileno())
 
 
 def sync_directory(directory: Path | str) -> None:
     """Make the names in `directory` durable."""
+    if not _syncs:
+        return
     descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(descriptor)

@@ -93,8 +93,7 @@ class FsspecStorage:
 
         self._call("write", name, create)
 
-    def copy(self, source: str, target: str) -> None:
-        content = self.read(source)
+    def copy(self, source: str, target: str, content: bytes) -> None:
         self._call("write", target, lambda fs, path: fs.pipe_file(path, content))
 
     def upload(self, name: str, source: Path) -> None:

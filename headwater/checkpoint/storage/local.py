@@ -40,15 +40,14 @@ class LocalStorage:
             make_directory(self.root / directory)
 
     def write(self, name: str, *, durable: bool = True) -> AbstractContextManager[BinaryIO]:
-        return replace_atomically(self.root / name, durable=durable)
+        return replace_atomically(f"{self.root}/{name}", durable=durable)
 
     def write_once(self, name: str, content: bytes, *, durable: bool = True) -> None:
-        path = self.root / name
-        draft = f"{path.name}.{uuid.uuid4().hex}{TEMPORARY_SUFFIX}"
-        create_exclusively(path, content, draft, durable=durable)
+        draft = f"{_last(name)}.{uuid.uuid4().hex}{TEMPORARY_SUFFIX}"
+        create_exclusively(f"{self.root}/{name}", content, draft, durable=durable)
 
-    def copy(self, source: str, target: str) -> None:
-        link_atomically(self.root / source, self.root / target, f"{Path(target).name}.{uuid.uuid4().hex}")
+    def copy(self, source: str, target: str, content: bytes) -> None:
+        link_atomically(f"{self.root}/{source}", f"{self.root}/{target}", f"{_last(target)}.{uuid.uuid4().hex}")
 
     def upload(self, name: str, source: Path) -> None:
         with open(source, "rb") as reader, self.write(name) as writer:
@@ -65,7 +64,7 @@ class LocalStorage:
 
     def size(self, name: str) -> int | None:
         try:
-            return os.stat(self.root / name).st_size
+            return os.stat(f"{self.root}/{name}").st_size
         except FileNotFoundError:
             return None
 
@@ -80,7 +79,7 @@ class LocalStorage:
 
     def delete(self, name: str) -> bool:
         try:
-            (self.root / name).unlink()
+            os.unlink(f"{self.root}/{name}")
         except FileNotFoundError:
             return False
         return True
@@ -90,3 +89,7 @@ class LocalStorage:
 
     def local_copy(self, name: str) -> Path | None:
         return None
+
+
+def _last(name: str) -> str:
+    return name.rpartition("/")[2]

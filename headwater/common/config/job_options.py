@@ -319,7 +319,7 @@ MASTER = ConfigOption(
     read_master,
     "local[*]",
     "Spark master: local[N], local-cluster[...], spark://host:port, yarn, k8s://... A Spark that the process has "
-    "running already is used as it is.",
+    "running already is used as it is. in-process: no Spark, the whole job runs in the process that starts it.",
     "text",
 )
 DRIVER_MEMORY = ConfigOption(

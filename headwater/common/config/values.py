@@ -37,8 +37,11 @@ _DURATION_UNITS_MS = {
 }
 _MEMORY_UNITS = {"": 1, "b": 1, "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}
 _NUMBER_AND_UNIT = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-zµ]*)\s*", re.IGNORECASE)
+IN_PROCESS = "in-process"
+"""The master that is none: the job runs in the process that starts it, without Spark."""
+
 _MASTER = re.compile(
-    r"local|local\[(\*|[1-9]\d*)(\s*,\s*[1-9]\d*)?\]|local-cluster\[\s*\d+\s*,\s*\d+\s*,\s*\d+\s*\]|yarn|[a-z][a-z0-9+.-]*://\S+"
+    r"in-process|local|local\[(\*|[1-9]\d*)(\s*,\s*[1-9]\d*)?\]|local-cluster\[\s*\d+\s*,\s*\d+\s*,\s*\d+\s*\]|yarn|[a-z][a-z0-9+.-]*://\S+"
 )
 
 
@@ -126,12 +129,12 @@ def read_map(raw: Any) -> dict[str, str]:
 
 
 def read_master(raw: Any) -> str:
-    """The address of a Spark; whether somebody answers there is another question."""
+    """The address of a Spark (whether somebody answers there is another question), or `IN_PROCESS`."""
     if isinstance(raw, str) and _MASTER.fullmatch(raw.strip()):
         return raw.strip()
     raise ValueError(
         "a Spark master such as 'local[*]', 'local[4]', 'local-cluster[2,1,1024]', 'spark://host:7077', 'yarn' or "
-        "'k8s://https://host:443'"
+        f"'k8s://https://host:443'; or '{IN_PROCESS}', without Spark"
     )
 
 

@@ -3,6 +3,7 @@
 from headwater.datastream.connectors.base import (
     Committer,
     DeliveryGuarantee,
+    ReusableSinkWriter,
     Sink,
     SinkWriter,
     Source,
@@ -30,6 +31,7 @@ __all__ = [
     "FileSourceBuilder",
     "NumberSequenceSource",
     "OutputFileConfig",
+    "ReusableSinkWriter",
     "RollingPolicy",
     "Sink",
     "SinkWriter",

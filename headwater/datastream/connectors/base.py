@@ -4,11 +4,22 @@ from __future__ import annotations
 
 from enum import Enum
 
-from headwater.common.connector import Committer, Sink, SinkWriter, Source, Split, SplitReader, WriterContext, drain
+from headwater.common.connector import (
+    Committer,
+    ReusableSinkWriter,
+    Sink,
+    SinkWriter,
+    Source,
+    Split,
+    SplitReader,
+    WriterContext,
+    drain,
+)
 
 __all__ = [
     "Committer",
     "DeliveryGuarantee",
+    "ReusableSinkWriter",
     "Sink",
     "SinkWriter",
     "Source",

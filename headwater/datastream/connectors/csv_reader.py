@@ -35,6 +35,7 @@ class CsvReader(LineReader):
         converters: Mapping[str, Callable[[str], Any]],
         comments: bool = False,
     ) -> None:
+        self.gives_away = not converters  # which may return one object for many fields
         self._charset = charset
         self._dialect = dialect
         self._comments = comments

@@ -8,6 +8,7 @@ from typing import Any
 from headwater.common.callables import unfit
 from headwater.common.connector import Source, Split, SplitReader
 from headwater.common.errors import ConfigurationError
+from headwater.operators.results import taken
 
 __all__ = ["DataGeneratorSource", "GeneratorFunction", "RateLimiterStrategy"]
 
@@ -92,6 +93,8 @@ class DataGeneratorSource(Source):
 class _GeneratorReader(SplitReader):
     """Reads one split. The position is the next index."""
 
+    gives_away = True
+
     def __init__(self, generate: Callable[[int], Any], indices: range) -> None:
         self._generate = generate
         self._left = indices
@@ -100,8 +103,7 @@ class _GeneratorReader(SplitReader):
         indices = self._left[:max_records]
         if not indices:
             return None
-        generate = self._generate
-        records = [generate(index) for index in indices]
+        records = taken(indices, self._generate)
         self._left = self._left[max_records:]
         return records
 

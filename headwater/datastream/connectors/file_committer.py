@@ -71,13 +71,16 @@ class FileCommitter(Committer):
         name = f".committing-{digest(committables)}-{committables[0].pending_name.lstrip('.')}"
         note = os.path.join(self._base_path, name)
         before, self._note = self._note, note
-        if os.path.exists(note):
-            return True
+        if before in (None, note):
+            # Only the first commit of a driver, and one that failed in this driver, can have been tried before.
+            if os.path.exists(note):
+                return True
+        else:
+            with contextlib.suppress(OSError):
+                os.rename(before, note)
+                return False
         with contextlib.suppress(OSError):  # no room, no directory: nothing that could keep a file from being renamed
             open(note, "xb").close()
-        if before is not None:
-            with contextlib.suppress(OSError):
-                os.unlink(before)
         return False
 
     def find_leftovers(self, job_id: str) -> list[Any]:

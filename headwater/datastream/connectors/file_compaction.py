@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from shutil import copyfileobj
 from typing import Any, Final
 
-from headwater.checkpoint.storage.durable_file import sync_directory
+from headwater.checkpoint.storage.durable_file import sync_directory, sync_file
 from headwater.common.errors import CheckpointError, ConfigurationError
 from headwater.common.machine.local_disk import room_for
 from headwater.datastream.connectors.file_committer import (
@@ -180,8 +180,7 @@ class CompactingCommitter(FileCommitter):
                         f"pending output file {part} is gone, so it cannot become part of {target}; somebody else "
                         "deleted or moved it. Put it back and start the job again"
                     ) from None
-            joined.flush()
-            os.fsync(joined.fileno())
+            sync_file(joined)
 
 
 def _delete(paths: Iterable[str]) -> None:

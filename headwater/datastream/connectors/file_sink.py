@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from typing import Any, BinaryIO, TypeVar
 
 from headwater.checkpoint.paths import validate_name
-from headwater.checkpoint.storage.durable_file import sync_directory
-from headwater.common.connector import Committer, Sink, SinkWriter, WriterContext
+from headwater.checkpoint.storage.durable_file import make_directories, sync_directory, sync_file
+from headwater.common.connector import Committer, ReusableSinkWriter, Sink, SinkWriter, WriterContext
 from headwater.common.errors import ConfigurationError
 from headwater.common.machine.local_disk import room_for
 from headwater.common.serialization import Encoder
@@ -171,19 +171,26 @@ def _expected(method: str, given: T, kind: type[Any]) -> T:
     return given
 
 
+def _create(path: str) -> BinaryIO:
+    return open(path, "xb", buffering=1 << 18)  # closed by complete or discard
+
+
 class _Part:
     """One file that is being written."""
 
     def __init__(self, settings: _Settings, directory: str, pending_name: str, final_name: str) -> None:
         self._committable = FileCommittable(directory, pending_name, final_name, 0)
         self.path = os.path.join(directory, pending_name)
-        self.file = open(self.path, "xb", buffering=1 << 18)  # noqa: SIM115 (closed by complete or discard)
+        try:
+            self.file = _create(self.path)
+        except FileNotFoundError:
+            make_directories(directory)
+            self.file = _create(self.path)
         self.writer = settings.create_writer(self.file)
 
     def complete(self) -> FileCommittable:
         self.writer.finish()
-        self.file.flush()
-        os.fsync(self.file.fileno())
+        sync_file(self.file)
         length = self.file.tell()
         self.file.close()
         found = self._committable
@@ -196,17 +203,20 @@ class _Part:
             os.unlink(self.path)
 
 
-class _FileWriter(SinkWriter):
+class _FileWriter(ReusableSinkWriter):
     def __init__(self, settings: _Settings, context: WriterContext) -> None:
-        job, attempt = validate_name(context.job_id, "job id"), validate_name(context.attempt_id, "attempt id")
-        config, unique = settings.output_file_config, uuid.uuid4().hex[:12]
         self._settings = settings
-        self._pending_stem = f".{config.part_prefix}-{context.partition}-{attempt}-{unique}"
-        self._pending_end = f".{job}{PENDING_SUFFIX}"
-        self._final_stem = f"{config.part_prefix}-{context.partition}-{context.epoch}-{unique}"
+        self._pending_end = f".{validate_name(context.job_id, 'job id')}{PENDING_SUFFIX}"
         self._one_bucket = settings.bucket_assigner.bucket_of_all()
         self._parts: dict[str, _Part] = {}  # {bucket id: the file being written}
         self._complete: list[FileCommittable] = []
+        self.begin_epoch(context)
+
+    def begin_epoch(self, context: WriterContext) -> None:
+        attempt, unique = validate_name(context.attempt_id, "attempt id"), uuid.uuid4().hex[:12]
+        who = f"{self._settings.output_file_config.part_prefix}-{context.partition}"
+        self._pending_stem = f".{who}-{attempt}-{unique}"
+        self._final_stem = f"{who}-{context.epoch}-{unique}"
         self._files = 0
 
     def write_batch(self, values: Sequence[Any], timestamps: Sequence[int | None] | None) -> None:
@@ -260,7 +270,6 @@ class _FileWriter(SinkWriter):
 
     def _open_part(self, bucket: str) -> _Part:
         directory = _bucket_directory(self._settings.base_path, bucket)
-        os.makedirs(directory, exist_ok=True)
         number = self._files
         self._files += 1
         suffix = self._settings.output_file_config.part_suffix

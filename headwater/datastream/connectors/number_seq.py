@@ -47,6 +47,8 @@ class NumberSequenceSource(Source):
 class RangeReader(SplitReader):
     """Reads a range of numbers. The position is the next number."""
 
+    gives_away = True
+
     def __init__(self, numbers: range) -> None:
         self._left = numbers
 

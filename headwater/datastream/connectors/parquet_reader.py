@@ -15,6 +15,8 @@ _BATCH_ROWS: Final = 8_192
 class ParquetReader(SplitReader):
     """Each row is a dict by column name."""
 
+    gives_away = True
+
     def __init__(self, split: FileSplit, position: int | None, columns: Sequence[str] | None) -> None:
         import pyarrow.parquet as parquet  # takes a while: only for those who read Parquet
 

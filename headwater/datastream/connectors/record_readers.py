@@ -32,6 +32,8 @@ class BadRecordPolicy(Enum):
 class LineReader(SplitReader):
     """Base of readers whose position is a place between two lines."""
 
+    gives_away = True
+
     def __init__(self, split: FileSplit, position: LinePosition | None, policy: BadRecordPolicy) -> None:
         self._lines = LineStream(split, position)
         self._policy = policy

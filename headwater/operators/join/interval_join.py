@@ -116,7 +116,7 @@ class IntervalJoinOperator(KeyedOperator):
                     late_timestamps.append(timestamp)
                     continue
                 backend.current_key = key = key_of(value)
-                if key.__class__ not in SURE_KEYS:
+                if type(key) not in SURE_KEYS:
                     backend.current_key = key = captured_key(key)
                 partners = other.between(key, timestamp + earliest, timestamp + latest)
                 if partners:

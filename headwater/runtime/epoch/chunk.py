@@ -25,6 +25,7 @@ class FrameKind:
     END = 1  # the channel's last frame of the epoch: its final watermark
     ACK = 2  # a partition's or split's acknowledgement, for the driver
     ERROR = 3  # the epoch cannot complete: for everyone downstream, and the driver
+    HEADER = 4  # pickle(EpochHeader), cut down to what the partition that it is sent to needs
 
 
 class Header(NamedTuple):

@@ -7,7 +7,9 @@ later stages; or an `AttemptFailedError` (`failure.py`). All of them are pickled
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
 from headwater.checkpoint.restore.rescale import PartitionRestore
 from headwater.checkpoint.snapshot.file import SnapshotRef
@@ -17,6 +19,7 @@ from headwater.graph.plan import StageSpec
 from headwater.metrics import Measured, add_measured
 from headwater.time.watermark_keys import at_input
 
+T = TypeVar("T")
 BATCH_RECORDS = 2048
 """A source's records go through the chained operators in batches of this size; watermarks advance between them."""
 
@@ -124,7 +127,7 @@ class BeginEpoch:
 
 @dataclass(frozen=True)
 class EpochHeader:
-    """What every task of one epoch attempt knows."""
+    """What the tasks of one epoch attempt are told. A task gets only its own part of it: `for_place`."""
 
     attempt: Attempt
     base: Base
@@ -151,6 +154,17 @@ class EpochHeader:
         keys = {operator.id: at_input(operator.uid) for operator in stage.operators}
         return {operator: reached[key] for operator, key in keys.items() if key in reached}
 
+    def for_place(self, place: Place | None) -> EpochHeader:
+        """Return the header without other partitions' entries. None: of a task of stage 0, which has none."""
+        return replace(
+            self,
+            address_book=_entry(self.address_book, place),
+            watermarks=_entry(self.watermarks, place),
+            snapshots=_entry(self.snapshots, place),
+            restores=_entry(self.restores, place),
+            dataframe_state=self.dataframe_state if place is None else {},
+        )
+
     def begin_for(self, place: Place) -> BeginEpoch:
         """What the slot of a partition is told."""
         return BeginEpoch(
@@ -164,6 +178,10 @@ class EpochHeader:
             wait=self.wait,
             restore=self.restores.get(place),
         )
+
+
+def _entry(entries: Mapping[Place, T], place: Place | None) -> dict[Place, T]:
+    return {place: entries[place]} if place is not None and place in entries else {}
 
 
 # --- to the driver

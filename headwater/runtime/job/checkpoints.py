@@ -12,7 +12,7 @@ import math
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
-from concurrent.futures import Executor
+from concurrent.futures import Executor, Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
 
 from headwater.checkpoint.manifest import Manifest
@@ -78,6 +78,10 @@ class Checkpoints:
         self.committed_token = "start"
         """Names the state up to which output is visible; without a store nothing can be loaded."""
         self._tidied = False
+        self._tidying: Future[None] | None = None
+        """What follows the last checkpoint: its note, and the deletion of garbage."""
+        self._visible: int | None = None
+        """The last epoch whose output this run has made visible with its checkpoint."""
         self.in_flight: Cut | None = None
         self.savepoints: list[SavepointRequest] = []
         """Requests that wait for the next cut."""
@@ -212,7 +216,8 @@ class Checkpoints:
         if cut.future is None:
             manifest = cut.complete(self.chains.with_parts(cut.parts))
             protected = self.chains.unfinished_names() | self._copies.names()
-            cut.future = self._queue().submit(self._complete, manifest, protected)
+            cut.future = self._queue().submit(self._complete, manifest)
+            self._tidying = self._queue().submit(self._tidy, manifest.epoch, protected)
         try:
             cut.future.result(self.schedule.timeout_ms / 1000 if wait else GRACE_SECONDS)
         except FutureTimeoutError:
@@ -243,6 +248,11 @@ class Checkpoints:
         with contextlib.suppress(CheckpointFailuresError):
             while self.in_flight is not None:
                 self.advance(wait=True)
+
+    def wait_until_noted(self) -> None:
+        """Wait until it is noted that the output of the last checkpoint is visible."""
+        if self._tidying is not None:
+            self._tidying.result()
 
     def close(self) -> None:
         """Wait for running work to end, and fail the requests that will get no savepoint."""
@@ -290,7 +300,7 @@ class Checkpoints:
             self._executor = self._background.queue("checkpoint")
         return self._executor
 
-    def _complete(self, manifest: Manifest, protected: set[str]) -> None:
+    def _complete(self, manifest: Manifest) -> None:
         """Write the manifest, then commit the sinks."""
         if self._store is not None:
             try:
@@ -302,9 +312,17 @@ class Checkpoints:
         fault.reached("manifest-written", manifest.epoch)
         self._committers.commit(manifest.committables)
         fault.reached("sink-committed", manifest.epoch)
-        if self._store is not None:
-            self._store.note_committed(manifest.epoch)
+        self._visible = manifest.epoch
+
+    def _tidy(self, epoch: int, protected: set[str]) -> None:
+        """What nobody waits for when a checkpoint is complete. It comes before the next manifest, in the same queue."""
+        if self._store is None or self._visible != epoch:
+            return
+        self._store.note_committed(epoch)
+        try:
             self._store.collect_garbage(self._retained, protected)
+        except (OSError, CheckpointError) as error:  # if another driver has taken over, the next manifest will say so
+            log.warning("old checkpoints cannot be deleted: %s", error)
 
 
 class CheckpointFailuresError(CheckpointError):

@@ -2,14 +2,32 @@
 
 from __future__ import annotations
 
+import contextlib
 import pickle
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Final
 
 from headwater.common.connector import Committer
 from headwater.common.errors import HeadwaterError, LocalDiskError, UserCodeError
 from headwater.graph.plan import JobPlan
 from headwater.runtime.epoch.restart_policy import NoRestart, RestartPolicy
+
+MAX_THREADS: Final = 8
+"""How many commits run at the same time, beside the one in the caller's thread."""
+
+
+@dataclass(frozen=True)
+class _Task:
+    """One call of a committer."""
+
+    key: tuple[str, int]
+    name: str
+    committer: Committer
+    items: list[bytes]
 
 
 class SinkCommitters:
@@ -26,7 +44,8 @@ class SinkCommitters:
     ) -> None:
         self._policy = policy or NoRestart()
         self._pause = pause
-        self._failures_ms: list[int] = []
+        self._failures_ms: dict[tuple[str, int], list[int]] = {}  # {(sink uid, part): when it could not commit}
+        self._threads: ThreadPoolExecutor | None = None
         self._committers: dict[str, tuple[str, Committer]] = {}
         self.eager: set[str] = set()
         """Uids of the sinks whose output need not wait for a checkpoint."""
@@ -40,36 +59,75 @@ class SinkCommitters:
     def commit(self, committables: Mapping[str, list[bytes]]) -> None:
         """Commit what a durable manifest names. Idempotent, because committers are.
 
-        A sink that raises is asked again, as the restart policy says: the manifest stands, so there is no other way to
-        go on. What headwater itself finds wrong with the output is not cured by time.
+        Sinks commit side by side; so do parts of one sink's output, if its committer allows it. A sink that raises is
+        asked again, as the restart policy says: the manifest stands, so there is no other way to go on. What headwater
+        itself finds wrong with the output is not cured by time. When all have ended, this raises the error of the sink
+        that gave up first; the others are not asked again after that.
         """
-        for uid, items in committables.items():
-            name, committer = self._committers[uid]
-            tried = 0
-            while True:
-                tried += 1
-                try:
-                    committer.commit([pickle.loads(item) for item in items])
-                    break
-                except Exception as error:
-                    may_pass = isinstance(error, LocalDiskError) or not isinstance(error, HeadwaterError)
-                    delay_ms = self._next_delay_ms() if may_pass else None
-                    if delay_ms is not None:
-                        self._pause(f"sink '{name}' could not commit: {type(error).__name__}: {error}", delay_ms)
-                    elif isinstance(error, HeadwaterError):
-                        raise
-                    else:
-                        times = f", tried {tried} times" if tried > 1 else ""
-                        raise UserCodeError.from_exception(
-                            error, f"{name} (commit{times})", f"{len(items)} committables", -1
-                        ) from error
+        work = [task for uid, items in committables.items() for task in self._tasks(uid, items)]
+        if len(work) == 1:
+            self._commit(work[0], [])
+        elif work:
+            self._commit_side_by_side(work)
         if self._policy.forgets_on_success:
             self._failures_ms.clear()
 
-    def _next_delay_ms(self) -> int | None:
+    def _tasks(self, uid: str, items: list[bytes]) -> list[_Task]:
+        name, committer = self._committers[uid]
+        parts = max(1, min(committer.concurrency, len(items)))
+        bounds = [len(items) * part // parts for part in range(parts + 1)]
+        return [
+            _Task((uid, part), name, committer, items[first:stop])
+            for part, (first, stop) in enumerate(pairwise(bounds))
+        ]
+
+    def _commit_side_by_side(self, work: list[_Task]) -> None:
+        if self._threads is None:
+            self._threads = ThreadPoolExecutor(MAX_THREADS, thread_name_prefix="commit")
+        errors: list[Exception] = []
+        others = [self._threads.submit(self._commit, task, errors) for task in work[1:]]
+        with contextlib.suppress(Exception):  # it is in `errors`
+            self._commit(work[0], errors)
+        for other in others:
+            other.exception()
+        if errors:
+            for error in errors[1:]:
+                errors[0].add_note(f"Also: {error}")
+            raise errors[0]
+
+    def _commit(self, task: _Task, errors: list[Exception]) -> None:
+        """Commit until it is done. `errors` are those of all tasks that gave up; after the first, all do."""
+        try:
+            self._commit_with_retries(task, errors)
+        except Exception as error:
+            errors.append(error)
+            raise
+
+    def _commit_with_retries(self, task: _Task, errors: Sequence[Exception]) -> None:
+        tried = 0
+        while True:
+            tried += 1
+            try:
+                task.committer.commit([pickle.loads(item) for item in task.items])
+                return
+            except Exception as error:
+                may_pass = isinstance(error, LocalDiskError) or not isinstance(error, HeadwaterError)
+                delay_ms = self._next_delay_ms(task.key) if may_pass and not errors else None
+                if delay_ms is not None:
+                    self._pause(f"sink '{task.name}' could not commit: {type(error).__name__}: {error}", delay_ms)
+                elif isinstance(error, HeadwaterError):
+                    raise
+                else:
+                    times = f", tried {tried} times" if tried > 1 else ""
+                    raise UserCodeError.from_exception(
+                        error, f"{task.name} (commit{times})", f"{len(task.items)} committables", -1
+                    ) from error
+
+    def _next_delay_ms(self, key: tuple[str, int]) -> int | None:
         now_ms = int(time.monotonic() * 1000)
-        self._failures_ms.append(now_ms)
-        return self._policy.next_delay_ms(self._failures_ms, now_ms)
+        failures_ms = self._failures_ms.setdefault(key, [])
+        failures_ms.append(now_ms)
+        return self._policy.next_delay_ms(failures_ms, now_ms)
 
     def clean_up(self, job_id: str, check: Callable[[], None]) -> None:
         """Let sinks delete what dead attempts left. No attempt of the job may be running.
@@ -84,5 +142,7 @@ class SinkCommitters:
             committer.delete_leftovers(leftovers)
 
     def close(self) -> None:
+        if self._threads is not None:
+            self._threads.shutdown()
         for _, committer in self._committers.values():
             committer.close()

@@ -358,6 +358,7 @@ class Coordinator:
 
     def clean_up(self) -> None:
         """Delete what dead attempts left at the sinks. Called when no attempt runs."""
+        self.checkpoints.wait_until_noted()  # sinks forget what they last committed
         self._committers.clean_up(self.job_id, self._check_claim)
 
     def close(self) -> None:

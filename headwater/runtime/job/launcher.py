@@ -17,8 +17,9 @@ import cloudpickle
 import msgspec
 
 from headwater.checkpoint.savepoint.claimed import ClaimedSavepoint
+from headwater.checkpoint.savepoint.unfinished import remove_unfinished
 from headwater.checkpoint.start.decision import AlreadyFinished, Resume
-from headwater.checkpoint.unfinished_savepoints import remove_unfinished
+from headwater.common.config.values import IN_PROCESS
 from headwater.common.config_options import (
     CHECKPOINT_RETENTION,
     CHECKPOINTING_INTERVAL,
@@ -50,11 +51,12 @@ from headwater.common.job_execution_result import JobExecutionResult
 from headwater.common.job_id import JobID
 from headwater.common.job_status import JobStatus
 from headwater.graph.plan import JobPlan
+from headwater.runtime.background import THREADS, Background
 from headwater.runtime.epoch.checkpoint_schedule import CheckpointSettings
 from headwater.runtime.epoch.decisions import POLL_MS, Pace
 from headwater.runtime.epoch.engine import Engine, NothingToRun
 from headwater.runtime.epoch.engine_choice import RESIDENT_MS, EngineChoice, EngineSetting
-from headwater.runtime.epoch.restart_policy import restart_policy
+from headwater.runtime.epoch.restart_policy import RestartPolicy, restart_policy
 from headwater.runtime.epoch.sizing import EpochSizer
 from headwater.runtime.job.control import ControlServer, open_control
 from headwater.runtime.job.coordinator import Coordinator
@@ -85,14 +87,19 @@ def launch(plan: JobPlan, configuration: Configuration, replan: Replan | None = 
 
     Raises if something is wrong with the directory or the machine, before Spark starts.
     """
-    job = _Job(plan, configuration, replan)
+    kind = Job
+    if configuration.get(MASTER) == IN_PROCESS:
+        from headwater.runtime.local.job import InProcessJob as kind
+    job = kind(plan, configuration, replan)
     job.prepare()
     job.start()
     return job.client
 
 
-class _Job:
-    """One run of one job, from its directory to its last slot."""
+class Job:
+    """One run of one job, from its directory to its last slot. On Spark; `runtime/local` runs it in this process."""
+
+    background: Background = THREADS
 
     def __init__(self, plan: JobPlan, configuration: Configuration, replan: Replan | None) -> None:
         self._plan = plan
@@ -116,10 +123,7 @@ class _Job:
         requirements = configuration.get(PYTHON_REQUIREMENTS)
         if requirements:
             check_requirements(requirements)
-        if "pyspark" in sys.modules:
-            from headwater.runtime.spark.session import warn_if_running
-
-            warn_if_running(self._spark_settings())
+        self._check_engine()
         self._start = prepare_start(self._plan, configuration)
         self.client = LocalJobClient(
             self._start.job_id,
@@ -129,11 +133,22 @@ class _Job:
             configuration.get(STORAGE_OPTIONS, {}),
         )
 
+    def _check_engine(self) -> None:
+        """Warn of, or refuse, what the engine cannot do for this job."""
+        if "pyspark" in sys.modules:
+            from headwater.runtime.spark.session import warn_if_running
+
+            warn_if_running(self._spark_settings())
+
     def start(self) -> None:
         self._thread = threading.Thread(target=self._main, name=f"job-{self._plan.name}", daemon=True)
         _running.append(self)
+        self._control = self._open_control()
+        self._thread.start()
+
+    def _open_control(self) -> ControlServer | None:
         layout = self._start.layout
-        self._control = open_control(
+        return open_control(
             self._configuration.get(STATE_DIRECTORY),
             self.client,
             self._start.job_id,
@@ -141,7 +156,6 @@ class _Job:
             str(layout.root) if layout is not None else "",
             parallelism=lambda: max(stage.parallelism for stage in self._plan.stages),
         )
-        self._thread.start()
 
     # --- in the job's thread
 
@@ -163,13 +177,13 @@ class _Job:
 
     def _run(self) -> JobExecutionResult:
         finished = isinstance(self._start.decision, AlreadyFinished)
-        coordinator = self._run_plans(None if finished else self._spark())
+        coordinator = self._run_plans(None if finished else self._connect())
         first, last = coordinator.first_epoch_started, coordinator.last_commit
         runtime_ms = int((last - first) * 1000) if first is not None and last is not None else 0
         return JobExecutionResult(JobID(self._start.job_id), runtime_ms, coordinator.progress.accumulators())
 
-    def _spark(self) -> Any:
-        """The Spark context, with the job's files."""
+    def _connect(self) -> Any:
+        """What `_new_engine` needs: the Spark context, with the job's files."""
         from headwater.runtime.spark.python_files import ship
         from headwater.runtime.spark.session import spark_context
 
@@ -251,13 +265,17 @@ class _Job:
             start.job_id,
             engine,
             start.store,
-            restart_policy({option.key: configuration.get(option) for option in OPTIONS}),
+            self._restart_policy(),
             self._engine_choice(),
             configuration.get(CHECKPOINTS_RETAINED),
             self._checkpoint_settings(),
             progress,
+            self.background,
         )
         return coordinator, engine
+
+    def _restart_policy(self) -> RestartPolicy:
+        return restart_policy({option.key: self._configuration.get(option) for option in OPTIONS})
 
     def _new_engine(self, context: Any) -> Engine:
         from headwater.runtime.spark.engines import SparkEngines
@@ -393,7 +411,7 @@ class _Job:
             self._thread.join(timeout=10)
 
 
-_running: list[_Job] = []
+_running: list[Job] = []
 
 
 def _stop_all() -> None:

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 from headwater.checkpoint.manifest import Manifest
 from headwater.checkpoint.savepoint.savepoint import dispose_savepoint, write_savepoint
+from headwater.checkpoint.savepoint.unfinished import note_unfinished
 from headwater.checkpoint.store import ManifestStore
-from headwater.checkpoint.unfinished_savepoints import note_unfinished
 from headwater.common.config_options import CHECKPOINTING_TIMEOUT
 from headwater.common.errors import CheckpointError, FencedError
 from headwater.runtime.background import Background

@@ -5,21 +5,33 @@ from __future__ import annotations
 import os
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 from headwater.checkpoint.paths import CheckpointLayout
 from headwater.common.ids import Place
 from headwater.graph.plan import JobPlan
 from headwater.runtime.background import THREADS, Background
-from headwater.runtime.epoch.failure import failure_of
-from headwater.runtime.epoch.messages import Ack, BeginEpoch, EpochHeader, SlotAddress, SourceTask
+from headwater.runtime.epoch.failure import AttemptFailedError, FailureReason, failure_of
+from headwater.runtime.epoch.messages import (
+    Ack,
+    BeginEpoch,
+    EpochHeader,
+    PartitionAck,
+    SlotAddress,
+    SourceTask,
+    SplitAck,
+)
 from headwater.runtime.epoch.steps import Step
 from headwater.runtime.epoch.wakeup import Wakeup
-from headwater.runtime.slot.slot import Slot
+from headwater.runtime.local.killed import Killed, ReaderKilled, attempt_in_this_process
+from headwater.runtime.local.slot import InProcessSlot
 from headwater.runtime.stage.readers import KeptReaders
 from headwater.runtime.stage.round import Event, OutputEnded, Round
 from headwater.runtime.stage.runners import StatelessRunners
 from headwater.runtime.stage.source_task import read_dataframe
+
+_DRY_SECONDS = 0.001
+"""How long a job without input and timers really rests where it would wait: the test's own thread runs meanwhile."""
 
 
 class InProcessSlots:
@@ -34,7 +46,7 @@ class InProcessSlots:
         self._background = background
         self._events: deque[Event] = deque()
         self._started = 0
-        self.by_place: dict[Place, Slot] = {}
+        self.by_place: dict[Place, InProcessSlot] = {}
         self.checkpoint_seconds = 600.0
 
     def call(self, known: SlotAddress | None, place: Place, begin: BeginEpoch, steps: Iterator[Step]) -> None:
@@ -53,14 +65,16 @@ class InProcessSlots:
         while self._events:
             yield self._events.popleft()
 
-    def _new(self, place: Place) -> Slot:
+    def _new(self, place: Place) -> InProcessSlot:
         self._started += 1
         address = SlotAddress(*place, "here", 0, "", os.getpid(), f"{self._started}")
-        return Slot(self._plan, self._job_id, address, self._layout, self._background, self.checkpoint_seconds)
+        return InProcessSlot(self._plan, self._job_id, address, self._layout, self._background, self.checkpoint_seconds)
 
     def kill(self, place: Place) -> None:
         """Forget a slot with all that it holds, as kill -9 would."""
-        self.by_place.pop(place, None)
+        slot = self.by_place.pop(place, None)
+        if slot is not None:
+            slot.vanish()
 
     def completed(self, token: str) -> None:
         """The checkpoint with `token` is durable."""
@@ -74,8 +88,20 @@ class InProcessSlots:
         self.by_place.clear()
 
 
+class TurnedClock(Protocol):
+    """Processing time that passes only where the job would wait, or where a test turns it."""
+
+    @property
+    def now_ms(self) -> int: ...
+
+    def advance(self, by_ms: int) -> None: ...
+
+
 class InProcessEngine:
-    """Implements `runtime.epoch.engine.Engine`. A DataFrame is whatever has its rows in an attribute `rows`."""
+    """Implements `runtime.epoch.engine.Engine`. A DataFrame is whatever has its rows in an attribute `rows`.
+
+    With a `clock` it never waits: it turns the clock instead.
+    """
 
     watches = False
 
@@ -85,8 +111,14 @@ class InProcessEngine:
         layout: CheckpointLayout | None,
         background: Background = THREADS,
         job_id: str = "job",
+        clock: TurnedClock | None = None,
     ) -> None:
         self.plan = plan
+        self._clock = clock
+        self._killed = False
+        self._dry = False
+        """The last attempt found nothing to read, though it might."""
+        self._next_timer_ms: int | None = None
         self.slots = InProcessSlots(plan, job_id, layout, background)
         self._runners = StatelessRunners(plan, job_id)
         self._readers = KeptReaders()
@@ -96,6 +128,16 @@ class InProcessEngine:
         """Called when all partitions have acknowledged an attempt."""
 
     def run(self, header: EpochHeader, tasks: Sequence[SourceTask], dataframes: Mapping[int, Any]) -> list[Ack]:
+        try:
+            with attempt_in_this_process():
+                return self._run(header, tasks, dataframes)
+        except ReaderKilled as killed:
+            raise AttemptFailedError(str(killed), FailureReason.PROCESS_LOST) from None
+        except Killed:
+            self._killed = True
+            raise
+
+    def _run(self, header: EpochHeader, tasks: Sequence[SourceTask], dataframes: Mapping[int, Any]) -> list[Ack]:
         self.before(header)
         attempt = Round(self.plan, header, self._runners, self._readers, self.slots)
         try:
@@ -105,19 +147,43 @@ class InProcessEngine:
         except Exception as error:
             raise failure_of(error, "the engine") from None
         self.after_stages(header)
+        self._note(tasks, acks)
         return acks
 
+    def _note(self, tasks: Sequence[SourceTask], acks: Sequence[Ack]) -> None:
+        budgets = [split.budget for task in tasks for split in task.splits]
+        self._dry = all(budgets) and not any(ack.records for ack in acks if isinstance(ack, SplitAck))
+        timers = [ack.outcome.next_timer_ms for ack in acks if isinstance(ack, PartitionAck)]
+        self._next_timer_ms = min((timer for timer in timers if timer is not None), default=None)
+
     def wait(self, seconds: float, wakeup: Wakeup) -> bool:
-        wakeup.wait(seconds)
+        """Return False: nobody says that a source has input, so it must be asked.
+
+        With a clock, a job that has no input goes straight on to its next timer.
+        """
+        if self._clock is None:
+            wakeup.wait(seconds)
+            return False
+        wait_ms = max(1, round(seconds * 1000))
+        if self._dry and self._next_timer_ms is not None:
+            wait_ms = max(wait_ms, self._next_timer_ms - self._clock.now_ms)
+        elif self._dry:
+            wakeup.wait(_DRY_SECONDS)
+        self._clock.advance(wait_ms)
         return False
 
     def checkpoint_completed(self, token: str) -> None:
+        """The checkpoint at the end of the attempt with this id is complete."""
         self.slots.completed(token)
 
     def cancel(self) -> None: ...
 
     def close(self) -> None:
-        """Close all functions and readers."""
+        """Close all functions and readers. If the job was killed, there is nobody to do that."""
+        if self._killed:
+            for place in list(self.slots.by_place):
+                self.slots.kill(place)
+            return
         self._readers.close()
         self._runners.close()
         self.slots.close()

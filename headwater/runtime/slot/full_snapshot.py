@@ -11,6 +11,7 @@ import select
 import signal
 import threading
 from collections.abc import Callable, Sequence
+from typing import Protocol
 
 from headwater.checkpoint.snapshot.file import SnapshotRef
 from headwater.common.config_options import CHECKPOINTING_TIMEOUT
@@ -50,6 +51,29 @@ def warn_of_time_limit(kind: str, where: str, seconds: float, deltas: int) -> No
         "too slow for the state: then raise that setting",
         kind, where, seconds, CHECKPOINTING_TIMEOUT.key, deltas,
     )  # fmt: skip
+
+
+class FullSnapshot(Protocol):
+    """A snapshot that is being written while the slot works on."""
+
+    kind: str
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The files that are being written."""
+        ...
+
+    def done(self) -> bool:
+        """Return True if `result` will not block."""
+        ...
+
+    def result(self) -> SnapshotRef | None:
+        """Return the snapshot, or None if it could not be written. Call once, when `done`."""
+        ...
+
+    def kill(self) -> None:
+        """Nobody wants the snapshot any more. What was written is garbage."""
+        ...
 
 
 class FullSnapshotChild:

@@ -27,6 +27,11 @@ class GarbageCollection:
         """Disable collection during the epoch."""
         gc.disable()
 
+    def state_loaded(self) -> None:
+        """The loaded state lives long: exempt it from garbage collection."""
+        gc.collect()
+        gc.freeze()
+
     def epoch_ended(self) -> None:
         """Collect if a collection is due."""
         self._epochs += 1

@@ -9,7 +9,6 @@ undoing, by going back to the last checkpoint), it loads the last checkpoint.
 
 from __future__ import annotations
 
-import gc
 import logging
 import time
 from collections.abc import Callable, Iterable
@@ -28,9 +27,14 @@ from headwater.runtime.epoch import fault
 from headwater.runtime.epoch.failure import AttemptFailedError, FailureReason
 from headwater.runtime.epoch.messages import Attempt, Base, BeginEpoch, PartitionAck, SlotAddress
 from headwater.runtime.epoch.steps import Step, run_steps
-from headwater.runtime.slot.full_snapshot import FullSnapshotChild, full_snapshot_is_due, warn_of_time_limit
+from headwater.runtime.slot.full_snapshot import (
+    FullSnapshot,
+    FullSnapshotChild,
+    full_snapshot_is_due,
+    warn_of_time_limit,
+)
 from headwater.runtime.slot.garbage import GarbageCollection
-from headwater.runtime.slot.native_snapshots import NativeSnapshots, NativeUpload
+from headwater.runtime.slot.native_snapshots import NativeSnapshots
 from headwater.runtime.slot.upload import GRACE_SECONDS, Upload
 from headwater.runtime.stage.edges import Emit
 from headwater.runtime.stage.runner import RunnerIdentity, StageRunner
@@ -64,7 +68,10 @@ class Slot:
         self._runner: StageRunner | None = None
         self._emit: Emit | None = None
         self._natives = NativeSnapshots(background)
-        self._full: FullSnapshotChild | NativeUpload | None = None
+        self._native: list[NativeState] = []
+        self._native_of: StageRunner | None = None
+        """The runner whose backends `_native` has."""
+        self._full: FullSnapshot | None = None
         self._full_started = 0.0
         self._full_token = ""
         """Token of the checkpoint whose state `_full` holds. Discard `_full` if that checkpoint fails."""
@@ -256,8 +263,12 @@ class Slot:
             backend.close()
 
     def _native_backends(self) -> list[NativeState]:
-        backends = self._runner.backends() if self._runner is not None else ()
-        return [backend for backend in backends if isinstance(backend, NativeState)]
+        if self._runner is None:
+            return []
+        if self._native_of is not self._runner:  # looking at the classes takes longer than all else in a small epoch
+            self._native = [backend for backend in self._runner.backends() if isinstance(backend, NativeState)]
+            self._native_of = self._runner
+        return self._native
 
     def _forget_upload(self, token: str) -> None:
         """Stop reporting the upload of `token`. Any file it writes is garbage."""
@@ -301,9 +312,7 @@ class Slot:
         if begin.checkpointing and (begin.restore is not None or self._rewrites):
             self._natives.begin_with(runner.backends())
         self._accepted = self._durable = base.token
-        # The loaded state lives long: exempt it from garbage collection.
-        gc.collect()
-        gc.freeze()
+        self._garbage.state_loaded()
 
     def _loaded(self, begin: BeginEpoch, repair: RestoreRepair) -> StageRunner | None:
         """Return a runner with the state of the last checkpoint, or None if `repair` has noted a damaged file."""
@@ -406,10 +415,10 @@ class Slot:
             self._handed_out = None
         return self._handed_out is None and full_snapshot_is_due(begin.snapshots)
 
-    def _start_full(self, runner: StageRunner, begin: BeginEpoch) -> FullSnapshotChild | NativeUpload | None:
+    def _start_full(self, runner: StageRunner, begin: BeginEpoch) -> FullSnapshot | None:
         assert self._layout is not None
         backends, epoch = runner.backends(), begin.base.epoch
-        if any(isinstance(backend, NativeState) for backend in backends):
+        if self._native_backends():
             path = self._new_snapshot(begin.attempt, epoch, "native")
             header = self._header(epoch, "native")
             return self._natives.start(self._layout, path, header, backends, begin.snapshots)
@@ -419,7 +428,11 @@ class Slot:
         def write() -> SnapshotRef:
             return write_snapshot(path, header, (section for each in backends for section in each.full_sections()))
 
-        return FullSnapshotChild.start(path.name, write)
+        return self._write_full(path.name, write)
+
+    def _write_full(self, name: str, write: Callable[[], SnapshotRef]) -> FullSnapshot:
+        """Begin to write the state as it is now. The slot goes on meanwhile."""
+        return FullSnapshotChild.start(name, write)
 
     def _look_after_full(self, ack: PartitionAck, begin: BeginEpoch) -> None:
         """Hand the full snapshot out that was being written, or give it up if it takes too long."""

@@ -13,7 +13,9 @@ from headwater.common.ids import Place
 from headwater.common.types import Row
 from headwater.runtime.epoch.messages import EpochHeader
 from headwater.runtime.slot.starter import SlotLaunch
-from headwater.runtime.spark.tasks import Routed, WorkerJob, stage_zero_task
+from headwater.runtime.spark.tasks import stage_zero_task
+from headwater.runtime.spark.worker_job import WorkerJob
+from headwater.runtime.stage.runners import Routed
 from headwater.runtime.stage.source_task import read_dataframe
 
 _SCHEMA = "target int, frame binary"
@@ -31,7 +33,7 @@ def _run_partition(
 ) -> Iterator[pa.RecordBatch]:
     context = TaskContext.get()
     partition = context.partitionId() if context is not None else 0
-    task = stage_zero_task(header, launch, partition)
+    task = stage_zero_task(launch, partition)
     for target, frame in task.guarded(lambda: _read(header, launch, source_id, partition, batches, task)):
         yield pa.RecordBatch.from_arrays(
             [pa.array([target], pa.int32()), pa.array([frame], pa.binary())], schema=_ARROW_SCHEMA
@@ -49,7 +51,7 @@ def _read(
     task: Any,
 ) -> Iterator[Routed]:
     job = WorkerJob.of(launch)
-    runner, outbox = job.borrow_runner(Place(0, partition), header.attempt.incarnation)
+    runner, outbox = job.runners.borrow(Place(0, partition), header.attempt.incarnation)
     outbox.clear()
     rows = (
         _rows(batch.slice(start, header.batch_records))
@@ -61,7 +63,7 @@ def _read(
         outbox.clear()
         if message is not None:
             yield from task.to_driver(message)
-    job.give_back(Place(0, partition), runner, outbox)
+    job.runners.give_back(Place(0, partition), runner, outbox)
 
 
 def _rows(batch: pa.RecordBatch) -> list[Row]:

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import contextlib
 import pickle
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import chain
 from typing import Any
 
 from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
-from pyspark import RDD, SparkContext
+from pyspark import SparkContext
 from pyspark.errors import PySparkException
-from pyspark.serializers import NoOpSerializer, pack_long
+from pyspark.serializers import pack_long
 
 from headwater.common.errors import HeadwaterError
 from headwater.graph.plan import JobPlan
@@ -24,7 +25,13 @@ from headwater.runtime.epoch.engine import EngineLostError
 from headwater.runtime.epoch.failure import AttemptFailedError, FailureReason, worst
 from headwater.runtime.epoch.messages import EpochHeader, SourceTask
 from headwater.runtime.slot.starter import SlotLaunch
-from headwater.runtime.spark.tasks import Routed, operator_stage, source_stage
+from headwater.runtime.spark.envelopes import header_frames, load_source_input, source_inputs
+from headwater.runtime.spark.rdds import RddFactory
+from headwater.runtime.spark.tasks import operator_stage, source_stage
+from headwater.runtime.stage.runners import Routed
+
+Emit = Callable[[Iterable[Routed]], Iterator[bytes]]
+"""What a stage's task returns of its frames: with their targets, unless it is the last stage."""
 
 
 class SparkEngine:
@@ -35,18 +42,19 @@ class SparkEngine:
         self._plan = plan
         self.launch = context.broadcast(launch)
         self._group = launch.run_id
-        # Look these up once: each name in a dotted path is a round trip to the JVM.
-        python = context._jvm.org.apache.spark.api.python
-        self._pairwise, self._partitioner = python.PairwiseRDD, python.PythonPartitioner
-        self._values = python.PythonRDD.valueOfPair
-        self._empty: dict[int, RDD[int]] = {}  # {number of partitions: an RDD with one element in each}
+        self._rdds = RddFactory(context)
+        self._functions = [self._rdds.function(partial(_run_sources, self.launch, self._emit(0)))] + [
+            self._rdds.function(partial(_run_stage, self.launch, stage.index, self._emit(stage.index)))
+            for stage in plan.stages[1:]
+        ]
+        """One per stage."""
 
     def run(self, header: EpochHeader, tasks: Sequence[SourceTask], dataframes: Mapping[int, Any]) -> list[Any]:
         """Run one attempt; return the acknowledgements. Raises `AttemptFailedError` if it cannot complete."""
         context = self._context
         context.setJobGroup(self._group, f"{self._plan.name}: epoch {header.attempt.epoch}", False)
         try:
-            frames = self._build(header, tasks, dataframes).collect()
+            frames = self._rdds.collect(self._build(header, tasks, dataframes))
         except Py4JNetworkError as error:
             raise EngineLostError(f"Spark's JVM is gone: {error}") from None
         except (Py4JError, PySparkException) as error:  # a SparkSession translates the former into the latter
@@ -67,45 +75,27 @@ class SparkEngine:
         with contextlib.suppress(Exception):  # the context may be gone already
             self.launch.destroy()
 
-    def _build(self, header: EpochHeader, tasks: Sequence[SourceTask], dataframes: Mapping[int, Any]) -> RDD[Any]:
-        last = len(self._plan.stages) == 1
-        emit = _frames_only if last else _keyed
-        parts: list[RDD[Any]] = []
+    def _build(self, header: EpochHeader, tasks: Sequence[SourceTask], dataframes: Mapping[int, Any]) -> Any:
+        rdds, stages = self._rdds, self._plan.stages
+        frames = [] if len(stages) == 1 else header_frames(header, [stage.parallelism for stage in stages])
+        parts: list[Any] = []
         if tasks:
-            run_sources = partial(_run_sources, header, self.launch, emit, list(tasks))
-            parts.append(self._empty_partitions(len(tasks)).mapPartitionsWithIndex(run_sources, True))
+            inputs = rdds.parallelize(source_inputs(header, tasks, frames), len(tasks))
+            parts.append(rdds.apply(self._functions[0], inputs))
+        elif frames:  # no task of ours runs in stage 0: the JVM alone sends the frames on
+            parts.append(rdds.parallelize(_keyed(frames), 1))
         for source_id, dataframe in dataframes.items():
             from headwater.runtime.spark.dataframe import dataframe_frames  # with pyarrow, which few jobs need
 
-            rows = dataframe_frames(dataframe, header, self.launch.value, source_id)
-            parts.append(rows.mapPartitions(partial(_emit_rows, emit), True))
-        if last:
-            return parts[0] if len(parts) == 1 else self._context.union(parts)
-        rdd = self._shuffle(parts, self._plan.stages[1].parallelism)
-        for stage in self._plan.stages[1:]:
-            last = stage.index + 1 == len(self._plan.stages)
-            run = partial(_run_stage, header, self.launch, stage.index, _frames_only if last else _keyed)
-            # False: with preservesPartitioning, Spark would skip the next shuffle to the same number of partitions.
-            rdd = rdd.mapPartitionsWithIndex(run, False)
-            if not last:
-                rdd = self._shuffle([rdd], self._plan.stages[stage.index + 1].parallelism)
+            rows = dataframe_frames(dataframe, header.for_place(None), self.launch.value, source_id)
+            parts.append(rdds.of_pyspark(rows.mapPartitions(partial(_emit_rows, self._emit(0)), True)))
+        rdd = rdds.union(parts)
+        for stage in stages[1:]:
+            rdd = rdds.apply(self._functions[stage.index], rdds.shuffle(rdd, stage.parallelism))
         return rdd
 
-    def _empty_partitions(self, count: int) -> RDD[int]:
-        """Return an RDD for the tasks of stage 0 to run on. It is reused: their input comes with the closure."""
-        if count not in self._empty:
-            self._empty[count] = self._context.parallelize(range(count), count)
-        return self._empty[count]
-
-    def _shuffle(self, parts: list[RDD[Any]], width: int) -> RDD[Any]:
-        """Send each frame to the partition that is its key. Like RDD.partitionBy, but without batching."""
-        for part in parts:
-            part._bypass_serializer = True
-        jrdd = parts[0]._jrdd.rdd()
-        for part in parts[1:]:
-            jrdd = jrdd.union(part._jrdd.rdd())
-        pairs = self._pairwise(jrdd).asJavaPairRDD().partitionBy(self._partitioner(width, 0))
-        return RDD(self._values(pairs), self._context, NoOpSerializer())
+    def _emit(self, stage: int) -> Emit:
+        return _frames_only if stage + 1 == len(self._plan.stages) else _keyed
 
     def _describe(self, error: Exception) -> AttemptFailedError | EngineLostError:
         if self._context._jsc is None or self._context._jsc.sc().isStopped():
@@ -132,22 +122,15 @@ def _frames_only(routed: Iterable[Routed]) -> Iterator[bytes]:
     return (frame for _, frame in routed)
 
 
-def _run_sources(
-    header: EpochHeader, launch: Any, emit: Any, tasks: list[SourceTask], index: int, one: Iterable[int]
-) -> Iterator[bytes]:
-    for _ in one:  # read to the end: otherwise Spark cannot reuse the worker
-        pass
-    result: Iterator[bytes] = emit(source_stage(header, launch.value, tasks[index]))
-    return result
+def _run_sources(launch: Any, emit: Emit, index: int, inputs: Iterable[bytes]) -> Iterator[bytes]:
+    (data,) = inputs  # reads to the end: otherwise Spark cannot reuse the worker
+    header, task, frames = load_source_input(data)
+    return emit(chain(frames, source_stage(header, launch.value, task)))
 
 
-def _run_stage(
-    header: EpochHeader, launch: Any, stage: int, emit: Any, partition: int, frames: Iterable[bytes]
-) -> Iterator[bytes]:
-    result: Iterator[bytes] = emit(operator_stage(header, launch.value, stage, partition, frames))
-    return result
+def _run_stage(launch: Any, stage: int, emit: Emit, partition: int, frames: Iterable[bytes]) -> Iterator[bytes]:
+    return emit(operator_stage(launch.value, stage, partition, frames))
 
 
-def _emit_rows(emit: Any, rows: Iterable[Any]) -> Iterator[bytes]:
-    result: Iterator[bytes] = emit((row[0], bytes(row[1])) for row in rows)
-    return result
+def _emit_rows(emit: Emit, rows: Iterable[Any]) -> Iterator[bytes]:
+    return emit((row[0], bytes(row[1])) for row in rows)

@@ -39,6 +39,7 @@ _DEFAULTS = {
     "spark.stage.maxConsecutiveAttempts": "1",
     "spark.speculation": "false",
     "spark.shuffle.compress": "false",
+    "spark.shuffle.sort.bypassMergeThreshold": "0",  # else a task makes a file for each partition that it writes to
     "spark.sql.streaming.checkpointFileManagerClass": (
         "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
     ),

@@ -1,124 +1,41 @@
 """The code inside Spark tasks: reading splits (stage 0), relaying to slots, and stateless stages.
 
 PySpark's Python workers call these functions. Nothing here may depend on which worker runs a task: what a worker keeps
-between tasks (the unpickled plan, opened stateless functions) is only a cache.
+between tasks (`worker_job.py`) is only a cache.
 """
 
 from __future__ import annotations
 
-import contextlib
-import gc
 import pickle
-import sys
 import time
-import traceback
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 
 from pyspark import TaskContext
 
 from headwater.common.ids import Place
-from headwater.graph.plan import JobPlan
+from headwater.graph.plan import StageSpec
 from headwater.runtime.epoch import fault
 from headwater.runtime.epoch.chunk import TO_DRIVER, FrameKind, Header, decode_header, encode_frame
 from headwater.runtime.epoch.failure import AttemptFailedError, FailureReason, failure_of
 from headwater.runtime.epoch.messages import EpochHeader, PartitionAck, SourceTask
 from headwater.runtime.epoch.steps import run_steps
-from headwater.runtime.main_module import load_plan
 from headwater.runtime.slot.relay import Relay
-from headwater.runtime.slot.starter import SlotLaunch, local_host
-from headwater.runtime.spark.quiet_worker import leave_quietly
+from headwater.runtime.slot.starter import SlotLaunch
+from headwater.runtime.spark.envelopes import next_target
+from headwater.runtime.spark.worker_job import WorkerJob
 from headwater.runtime.spark.worker_watch import watch_this_worker
 from headwater.runtime.stage.input import StageInput
 from headwater.runtime.stage.readers import Readers
 from headwater.runtime.stage.round import OutputEnded
-from headwater.runtime.stage.runner import RunnerIdentity, StageRunner
+from headwater.runtime.stage.runners import Routed
 from headwater.runtime.stage.source_task import run_source_task
-
-Routed = tuple[int, bytes]
-"""A frame, with the partition of the next stage that processes it or passes it on."""
-
-
-class WorkerJob:
-    """A job in this Python worker: the plan, and the stateless functions that the worker has opened."""
-
-    _known: dict[str, WorkerJob] = {}  # noqa: RUF012 the cache is the point
-
-    def __init__(self, launch: SlotLaunch) -> None:
-        self.launch = launch
-        self.plan: JobPlan = load_plan(
-            launch.main_classes, launch.plan, f"a Python worker of Spark on host {local_host()}"
-        )
-        self._runners: dict[Place, tuple[StageRunner, list[Routed]]] = {}
-        self._borrowed: StageRunner | None = None
-        """The runner of the current task. A worker runs one task at a time."""
-
-    @classmethod
-    def of(cls, launch: SlotLaunch) -> WorkerJob:
-        """Return the job of this launch. Close and forget the jobs of earlier launches."""
-        job = cls._known.get(launch.run_id)
-        if job is None:
-            for old in cls._known.values():
-                old.close()
-            cls._known.clear()
-            job = cls._known[launch.run_id] = cls(launch)
-            # PySpark runs a full garbage collection after every task: several times per epoch, 40 ms for all imported
-            # modules. These objects stay for the worker's life, so exempt them from collection.
-            gc.freeze()
-            # Batches are thousands of short-lived tuples; with the default of 700, each batch would cause collections.
-            gc.set_threshold(100_000, 20, 50)
-            leave_quietly(sys.modules["__main__"])
-        return job
-
-    def borrow_runner(self, place: Place, incarnation: int) -> tuple[StageRunner, list[Routed]]:
-        """Return a runner with opened functions, and its output list. Give it back only after success."""
-        found = self._runners.pop(place, None)
-        if found is not None:
-            self._borrowed = found[0]
-            return found
-        outbox: list[Routed] = []
-        identity = RunnerIdentity(self.launch.job_id, place.partition, incarnation)
-        runner = StageRunner(self.plan, place.stage, identity, lambda target, frame: outbox.append((target, frame)))
-        self._borrowed = runner
-        runner.open()
-        return runner, outbox
-
-    def give_back(self, place: Place, runner: StageRunner, outbox: list[Routed], *, final: bool = False) -> None:
-        """Return a runner after its task has succeeded. With `final` it was the last task: close the functions."""
-        self._borrowed = None
-        if final:
-            runner.close()
-        else:
-            self._runners[place] = (runner, outbox)
-
-    @classmethod
-    def give_up(cls, launch: SlotLaunch) -> None:
-        """Called when a task has ended. If it failed, abort its runner: sinks delete what they wrote."""
-        job = cls._known.get(launch.run_id)
-        if job is not None and job._borrowed is not None:
-            runner, job._borrowed = job._borrowed, None
-            with contextlib.suppress(Exception):
-                runner.abort_epoch()
-
-    def close(self) -> None:
-        for runner, _ in self._runners.values():
-            try:
-                runner.close()
-            except Exception:
-                traceback.print_exc()
-        self._runners.clear()
-
-
-def next_target(partition: int, parallelism: int) -> int:
-    """Return the partition of the next stage through which a frame passes on its way to a later stage."""
-    return partition % max(parallelism, 1)
 
 
 class _Task:
     """One task of one stage in one epoch attempt: routes frames, and turns errors into frames."""
 
-    def __init__(self, header: EpochHeader, launch: SlotLaunch, place: Place) -> None:
-        self.header = header
+    def __init__(self, launch: SlotLaunch, place: Place) -> None:
         self.place = place
         self.launch = launch
 
@@ -164,36 +81,36 @@ class _Task:
             WorkerJob.give_up(self.launch)
 
 
-def stage_zero_task(header: EpochHeader, launch: SlotLaunch, index: int) -> _Task:
+def stage_zero_task(launch: SlotLaunch, index: int) -> _Task:
     """Return task `index` of stage 0, for sources that Spark itself reads."""
-    return _Task(header, launch, Place(0, index))
+    return _Task(launch, Place(0, index))
 
 
 def source_stage(header: EpochHeader, launch: SlotLaunch, source_task: SourceTask) -> Iterator[Routed]:
     """Stage 0: read the splits that the driver assigned to this task."""
-    task = _Task(header, launch, Place(0, source_task.index))
-    return task.guarded(lambda: _read_splits(task, source_task))
+    task = _Task(launch, Place(0, source_task.index))
+    return task.guarded(lambda: _read_splits(task, header, source_task))
 
 
-def _read_splits(task: _Task, source_task: SourceTask) -> Iterator[Routed]:
+def _read_splits(task: _Task, header: EpochHeader, source_task: SourceTask) -> Iterator[Routed]:
     job = WorkerJob.of(task.launch)
-    header = task.header
     source = next(source for source in job.plan.sources if source.id == source_task.source_id)
-    runner, outbox = job.borrow_runner(Place(0, source_task.subtask), header.attempt.incarnation)
+    runner, outbox = job.runners.borrow(Place(0, source_task.subtask), header.attempt.incarnation)
     outbox.clear()
     for message in run_source_task(runner, source_task, source, header, Readers()):
         yield from task.route(outbox)
         outbox.clear()
         if message is not None:
             yield from task.to_driver(message)
-    job.give_back(Place(0, source_task.subtask), runner, outbox, final=header.final)
+    job.runners.give_back(Place(0, source_task.subtask), runner, outbox, final=header.final)
 
 
-def operator_stage(
-    header: EpochHeader, launch: SlotLaunch, stage: int, partition: int, frames: Iterable[bytes]
-) -> Iterator[Routed]:
-    """A later stage: collect the partition's frames, order them, and process them here or in the slot."""
-    task = _Task(header, launch, Place(stage, partition))
+def operator_stage(launch: SlotLaunch, stage: int, partition: int, frames: Iterable[bytes]) -> Iterator[Routed]:
+    """A later stage: collect the partition's frames, order them, and process them here or in the slot.
+
+    One of the frames is the partition's header, unless an earlier stage has failed.
+    """
+    task = _Task(launch, Place(stage, partition))
     return task.guarded(lambda: _run_stage(task, frames))
 
 
@@ -212,13 +129,19 @@ def _run_stage(task: _Task, frames: Iterable[bytes]) -> Iterator[Routed]:
             yield passing.target if arrives_next else next_target(task.place.partition, task.width_of_next()), frame
         stage = WorkerJob.of(task.launch).plan.stages[task.place.stage]
         run = _in_slot if stage.needs_slot else _in_worker
-        yield from run(task, collected, task.header.floors(stage, task.place.partition))
+        yield from run(task, _header_in(collected), collected, stage)
     finally:
         collected.close()
 
 
-def _in_slot(task: _Task, collected: StageInput, floors: dict[int, int]) -> Iterator[Routed]:
-    header, launch = task.header, task.launch
+def _header_in(collected: StageInput) -> EpochHeader:
+    assert collected.header is not None, "without an error, stage 0 has sent every partition its header"
+    header: EpochHeader = pickle.loads(collected.header)
+    return header
+
+
+def _in_slot(task: _Task, header: EpochHeader, collected: StageInput, stage: StageSpec) -> Iterator[Routed]:
+    launch, floors = task.launch, header.floors(stage, task.place.partition)
     with closing(Relay(launch)) as relay:
         known = header.address_book.get(task.place)
         relay.call(known, task.place, header.begin_for(task.place), collected.steps(floors))
@@ -229,11 +152,11 @@ def _in_slot(task: _Task, collected: StageInput, floors: dict[int, int]) -> Iter
                 yield from task.route((event,))
 
 
-def _in_worker(task: _Task, collected: StageInput, floors: dict[int, int]) -> Iterator[Routed]:
+def _in_worker(task: _Task, header: EpochHeader, collected: StageInput, stage: StageSpec) -> Iterator[Routed]:
     job = WorkerJob.of(task.launch)
-    header, attempt = task.header, task.header.attempt
+    attempt, floors = header.attempt, header.floors(stage, task.place.partition)
     started = time.perf_counter()
-    runner, outbox = job.borrow_runner(task.place, attempt.incarnation)
+    runner, outbox = job.runners.borrow(task.place, attempt.incarnation)
     outbox.clear()
     runner.begin_epoch(attempt.epoch, attempt.id, header.now_ms, header.watermarks.get(task.place, {}))
     for _ in run_steps(runner, collected.steps(floors), attempt.epoch):
@@ -246,4 +169,4 @@ def _in_worker(task: _Task, collected: StageInput, floors: dict[int, int]) -> It
     outbox.clear()
     milliseconds = (time.perf_counter() - started) * 1000
     yield from task.to_driver(PartitionAck(task.place, outcome, milliseconds))
-    job.give_back(task.place, runner, outbox, final=header.final)
+    job.runners.give_back(task.place, runner, outbox, final=header.final)

@@ -18,7 +18,7 @@ from headwater.common.errors import (
 from headwater.common.ids import MIN_WATERMARK
 from headwater.graph.plan import Exchange, InputSpec
 from headwater.runtime.epoch.chunk import FrameKind, Header, encode_frame, encode_records
-from headwater.state.frozen_keys import FrozenKeyOf
+from headwater.state.keys.frozen_keys import FrozenKeyOf
 from headwater.state.keys.key_groups import KeyRouter
 from headwater.state.keys.stable_hash import stable_hash
 

@@ -64,6 +64,8 @@ class StageInput:
         self._heads: dict[int, dict[tuple[int, str], _Channel]] = {}
         self.passing: list[tuple[Header, bytes]] = []
         self.errors: list[tuple[Header, bytes]] = []
+        self.header: memoryview | None = None
+        """The partition's `EpochHeader`, pickled, if it came as a frame."""
 
     def add(self, frame: bytes, header: Header | None = None) -> None:
         """Add one frame, whose `header` the caller may have read already."""
@@ -72,6 +74,8 @@ class StageInput:
             self.errors.append((header, frame))
         elif header.stage != self._stage:
             self.passing.append((header, frame))
+        elif header.kind == FrameKind.HEADER:
+            self.header = payload_of(frame)
         else:
             channels = self._heads.setdefault(consumer_of(header.edge), {})
             channel = channels.setdefault((header.edge, header.channel), _Channel())

@@ -74,7 +74,8 @@ def _read_split(
             if not records:
                 break
             read.records += len(records)
-            output.emit(all_captured(records), spec.source.timestamps_of(records))
+            timestamps = spec.source.timestamps_of(records)
+            output.emit(records if opened.reader.gives_away else all_captured(records), timestamps)
             yield None
         read.position = pickle.dumps(opened.reader.position(), 5)
         read.counters = opened.newly_counted()

@@ -6,7 +6,8 @@ state. Then the values are converted, or refused, before any record is processed
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable
+from operator import itemgetter
 from typing import Any
 
 from headwater.common.errors import InvalidKeyError, StateMigrationError, short_repr
@@ -14,24 +15,11 @@ from headwater.state.descriptors import StateDescriptor
 from headwater.state.evolution.changed_classes import ClassChange, StoredRecord
 from headwater.state.evolution.declared_types import NoConversionError, TypeForm, type_conversion
 from headwater.state.keys.key_groups import key_group
+from headwater.state.snapshot.entries import Entries
 from headwater.state.snapshot.layout import StateLayout
 from headwater.state.snapshot.section import Section
 
 Convert = Callable[[Any], Any]
-
-_KEY_COLUMNS = {
-    "value": (0, 2),
-    "reducing": (0, 2),
-    "aggregating": (0, 2),
-    "list": (0, 3),
-    "map": (0, 2, 6),
-    "folded panes": (0, 1, 3, 4),
-    "element panes": (0, 1, 4, 5),
-}
-"""{kind: columns of its entries that contain keys}"""
-
-_STATES = frozenset(("value", "reducing", "aggregating", "list", "map"))
-"""Kinds whose first column has the keys alone, or pairs of key and namespace."""
 
 
 def value_conversion(
@@ -73,12 +61,12 @@ def migration_obstacles(descriptor: StateDescriptor, stored: StateLayout, change
     return found
 
 
-def refuse_changed_keys(uid: str, name: str, kind: str, entries: Sequence[Any], changes: Iterable[ClassChange]) -> None:
+def refuse_changed_keys(uid: str, name: str, entries: Entries, changes: Iterable[ClassChange]) -> None:
     """Raise `StateMigrationError` if the class of a key has changed: the key could hash differently and be lost."""
     changed = {(change.stored.module, change.stored.qualname): change for change in changes if change.shows}
     if not changed:
         return
-    for identity in key_classes(keys_of(kind, entries)) & changed.keys():
+    for identity in key_classes(entries.all_keys()) & changed.keys():
         raise StateMigrationError(
             f"state '{name}' of operator '{uid}' cannot be restored: its keys are objects of "
             f"{changed[identity].stored.name}, which has changed since they were stored. A key must stay as it is: "
@@ -86,16 +74,14 @@ def refuse_changed_keys(uid: str, name: str, kind: str, entries: Sequence[Any], 
         )
 
 
-def refuse_moved_keys(section: Section, layout: StateLayout, entries: Sequence[Any], max_parallelism: int) -> None:
+def refuse_moved_keys(section: Section, layout: StateLayout, entries: Entries, max_parallelism: int) -> None:
     """Keys must be where they are looked for. One key of each class is looked at: others of it share its fate.
 
     Their hash may have changed with what their class compares, or because an older headwater hashed objects of that
     class in another way.
     """
-    if layout.kind not in _STATES:
-        return
     uid, name, group = section.uid, section.name, section.key_group
-    keys = [pair[0] for pair in entries[0]] if layout.namespaced else entries[0]
+    keys = list(map(itemgetter(0), entries.keys)) if layout.namespaced else entries.keys
     for key in dict(zip(map(type, keys), keys, strict=True)).values():
         try:
             now = key_group(key, max_parallelism)
@@ -107,11 +93,6 @@ def refuse_moved_keys(section: Section, layout: StateLayout, entries: Sequence[A
                 f"group {group} and belongs to {now} now, so its state would not be found. The hash of a "
                 f"{type(key).__qualname__} is another since then: make the key of plain values (a tuple, a string)"
             )
-
-
-def keys_of(kind: str, entries: Sequence[Any]) -> Iterator[Any]:
-    """Return all keys in the entries of a state of that kind, namespaces included."""
-    return (key for column in _KEY_COLUMNS[kind] for key in entries[column])
 
 
 def key_classes(keys: Iterable[Any]) -> set[tuple[str, str]]:

@@ -7,14 +7,13 @@ from itertools import islice
 from typing import Any
 
 from headwater.state.evolution.migration import Convert
-from headwater.state.heap.conversion import convert_store
 from headwater.state.heap.list import HeapListState
 from headwater.state.heap.map import HeapMapState
 from headwater.state.heap.panes import HeapElementPanes, HeapFoldedPanes
 from headwater.state.heap.store import ABSENT, HeapStore, KeyScope
 from headwater.state.heap.value import HeapValueState
 from headwater.state.keys.key_groups import by_key_group, pairs_by_key_group
-from headwater.state.panes import ElementPanes, FoldedPanes
+from headwater.state.snapshot.entries import Entries
 from headwater.state.snapshot.layout import StateLayout
 from headwater.state.snapshot.section import Section
 from headwater.state.store_backend import Registered, StoreBackend
@@ -44,20 +43,10 @@ class HeapKeyedStateBackend(StoreBackend[HeapStore]):
         return store
 
     def _convert(self, registered: Registered[HeapStore], convert: Convert) -> None:
-        convert_store(registered.store, convert, stamped=registered.layout.ttl)
+        registered.store.convert(convert, dated=registered.layout.ttl)
 
-    def _load_entries(self, store: HeapStore, entries: tuple[Any, ...]) -> None:
+    def _load_entries(self, store: HeapStore, entries: Entries) -> None:
         store.load_entries(entries)
-
-    def get_folded_panes(self, name: str) -> FoldedPanes:
-        panes = self._panes(name, "folded panes")
-        assert isinstance(panes, HeapFoldedPanes)
-        return panes
-
-    def get_element_panes(self, name: str) -> ElementPanes:
-        panes = self._panes(name, "element panes")
-        assert isinstance(panes, HeapElementPanes)
-        return panes
 
     # --- epochs
 
@@ -100,19 +89,16 @@ class HeapKeyedStateBackend(StoreBackend[HeapStore]):
                 log = {**log, **dict.fromkeys(store.table, ABSENT)}
             for group, keys in self._by_key_group(store.keys_changed(log), registered.layout).items():
                 entries = store.delta_entries(keys, log)
-                if any(entries):
+                if entries:
                     sections.append(self._section(name, registered.layout, group, entries))
         sections += self.event_timers.delta_sections()
         sections += self.processing_timers.delta_sections()
         return sections
 
-    def _full_sections_of(self, name: str, registered: Registered[HeapStore]) -> Iterator[Section]:
+    def _full_entries(self, registered: Registered[HeapStore]) -> Iterator[tuple[int, Entries]]:
         store = registered.store
-        keep = None if registered.policy is None else registered.policy.alive
         for group, keys in self._by_key_group(store.keys_stored(), registered.layout).items():
-            entries = store.full_entries(keys, keep)
-            if any(entries):
-                yield self._section(name, registered.layout, group, entries)
+            yield group, store.full_entries(keys)
 
     def _by_key_group(self, keys: Iterable[Any], layout: StateLayout) -> dict[int, list[Any]]:
         """Return {key group: keys}, in the order of the groups. Key groups are computed only here, never per record."""

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from headwater.common.errors import StateError
 from headwater.state.api import ListState
 from headwater.state.change_log import Combine, Join
 from headwater.state.copying import ATOMIC, are_immutable, protective_copy
-from headwater.state.heap.store import ABSENT, UNCHANGED, HeapStore, Keep
+from headwater.state.heap.store import ABSENT, UNCHANGED, HeapStore
+from headwater.state.snapshot.entries import ListEntries, check_base
 
 
 class HeapListState(HeapStore, ListState[Any]):
@@ -93,8 +93,7 @@ class HeapListState(HeapStore, ListState[Any]):
             return elements
         return elements[:before] if before.__class__ is int else before
 
-    def delta_entries(self, keys: Iterable[Any], log: dict[Any, Any]) -> tuple[Any, ...]:
-        """Return (keys, base lengths, elements after the base, deleted keys); base 0 replaces the list."""
+    def delta_entries(self, keys: Iterable[Any], log: dict[Any, Any]) -> ListEntries:
         table = self.table
         present: list[Any] = []
         bases: list[int] = []
@@ -111,7 +110,7 @@ class HeapListState(HeapStore, ListState[Any]):
             present.append(key)
             bases.append(base)
             added.append(elements[base:] if base else elements)
-        return present, bases, added, deleted
+        return ListEntries(present, bases, added, deleted)
 
     def written(self, keys: list[Any]) -> tuple[list[Any], ...]:
         owners: list[Any] = []
@@ -123,33 +122,20 @@ class HeapListState(HeapStore, ListState[Any]):
             elements += added
         return owners, elements
 
-    def full_entries(self, keys: Iterable[Any], keep: Keep | None) -> tuple[Any, ...]:
-        present: list[Any] = []
-        lists: list[list[Any]] = []
-        for key in keys:
-            elements = self.table[key]
-            if keep is not None:
-                elements = [element for element in elements if keep(element)]
-            if elements:
-                present.append(key)
-                lists.append(elements)
-        return present, [0] * len(present), lists, []
+    def full_entries(self, keys: Iterable[Any]) -> ListEntries:
+        present = list(keys)
+        return ListEntries.of_lists(present, list(map(self.table.__getitem__, present)))
 
-    def load_entries(self, entries: tuple[Any, ...]) -> None:
-        keys, bases, added, deleted = entries
-        for key, base, elements in zip(keys, bases, added, strict=True):
+    def load_entries(self, entries: ListEntries) -> None:
+        for key, base, elements in entries.rows():
             self.holds_mutable = self.holds_mutable or not are_immutable(elements)
             if base == 0:
                 self.table[key] = elements
                 continue
             known = self.table.get(key, [])
-            if len(known) < base:
-                raise StateError(
-                    f"a delta adds to a list of {base} elements, but {len(known)} were restored before it; "
-                    f"an earlier snapshot of the chain is missing"
-                )
+            check_base(base, len(known), "a list")
             known[base:] = elements
-        for key in deleted:
+        for key in entries.deleted:
             self.table.pop(key, None)
 
 

@@ -9,8 +9,9 @@ from typing import Any, NamedTuple
 from headwater.state.api import MapState
 from headwater.state.change_log import Combine, Join
 from headwater.state.copying import ATOMIC, are_immutable, captured, protective_copy
-from headwater.state.heap.store import ABSENT, UNCHANGED, HeapStore, Keep
+from headwater.state.heap.store import ABSENT, UNCHANGED, HeapStore
 from headwater.state.keys.stable_hash import PLAIN_KEYS, check_map_key
+from headwater.state.snapshot.entries import MapEntries
 
 _EMPTY: dict[Any, Any] = {}
 
@@ -130,14 +131,10 @@ class HeapMapState(HeapStore, MapState[Any, Any]):
         before = entries if log is UNCHANGED else _before(entries, log.copy() if log.__class__ is dict else log)
         return before or ABSENT
 
-    def delta_entries(self, keys: Iterable[Any], log: dict[Any, Any]) -> tuple[Any, ...]:
-        """Return (keys, whole maps, keys changed in part, [map keys], [values], [removed map keys], deleted keys)."""
-        replaced: list[Any] = []
+    def delta_entries(self, keys: Iterable[Any], log: dict[Any, Any]) -> MapEntries:
+        owners: list[Any] = []
         maps: list[dict[Any, Any]] = []
-        changed: list[Any] = []
-        changed_keys: list[list[Any]] = []
-        changed_values: list[list[Any]] = []
-        removed_keys: list[list[Any]] = []
+        removed: list[list[Any] | None] = []
         deleted: list[Any] = []
         for owner in keys:
             change = log[owner]
@@ -145,16 +142,15 @@ class HeapMapState(HeapStore, MapState[Any, Any]):
             if entries is None:
                 if change.__class__ is dict or change.before:
                     deleted.append(owner)
-            elif change.__class__ is not dict:
-                replaced.append(owner)
+                continue
+            owners.append(owner)
+            if change.__class__ is not dict:
                 maps.append(entries)
+                removed.append(None)
             else:
-                present = [key for key in change if key in entries]
-                changed.append(owner)
-                changed_keys.append(present)
-                changed_values.append([entries[key] for key in present])
-                removed_keys.append([key for key, old in change.items() if old is not ABSENT and key not in entries])
-        return replaced, maps, changed, changed_keys, changed_values, removed_keys, deleted
+                maps.append({key: entries[key] for key in change if key in entries})
+                removed.append([key for key, old in change.items() if old is not ABSENT and key not in entries])
+        return MapEntries(owners, maps, removed, deleted)
 
     def written(self, keys: list[Any]) -> tuple[list[Any], ...]:
         owners: list[Any] = []
@@ -168,31 +164,24 @@ class HeapMapState(HeapStore, MapState[Any, Any]):
             values += [entries[key] for key in changed]
         return owners, map_keys, values
 
-    def full_entries(self, keys: Iterable[Any], keep: Keep | None) -> tuple[Any, ...]:
-        owners: list[Any] = []
-        maps: list[dict[Any, Any]] = []
-        for owner in keys:
-            entries = self.table[owner]
-            if keep is not None:
-                entries = {key: value for key, value in entries.items() if keep(value)}
-            if entries:
-                owners.append(owner)
-                maps.append(entries)
-        return owners, maps, [], [], [], [], []
+    def full_entries(self, keys: Iterable[Any]) -> MapEntries:
+        owners = list(keys)
+        return MapEntries.of_maps(owners, list(map(self.table.__getitem__, owners)))
 
-    def load_entries(self, entries: tuple[Any, ...]) -> None:
-        replaced, maps, changed, changed_keys, changed_values, removed_keys, deleted = entries
-        parts = chain(maps, (each.values() for each in maps), changed_keys, changed_values)
+    def load_entries(self, entries: MapEntries) -> None:
+        parts = chain(entries.maps, (each.values() for each in entries.maps))
         self.holds_mutable = self.holds_mutable or not all(map(are_immutable, parts))
-        self.table.update(zip(replaced, maps, strict=True))
-        for owner, keys, values, removed in zip(changed, changed_keys, changed_values, removed_keys, strict=True):
+        for owner, changed, removed in entries.rows():
+            if removed is None:
+                self.table[owner] = changed
+                continue
             known = self.table.setdefault(owner, {})
-            known.update(zip(keys, values, strict=True))
+            known.update(changed)
             for key in removed:
                 known.pop(key, None)
             if not known:
                 del self.table[owner]
-        for owner in deleted:
+        for owner in entries.deleted:
             self.table.pop(owner, None)
 
 

@@ -10,12 +10,12 @@ from abc import abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any
 
-from headwater.common.errors import StateError
 from headwater.state.change_log import Combine, Join
 from headwater.state.copying import ATOMIC, captured, protective_copy
 from headwater.state.heap.list import older_length
-from headwater.state.heap.store import ABSENT, UNCHANGED, HeapStore, Keep
+from headwater.state.heap.store import ABSENT, UNCHANGED, HeapStore
 from headwater.state.panes import ElementPanes, FoldedPanes, Panes
+from headwater.state.snapshot.entries import ListEntries, ValueEntries, check_base
 
 _NO_NAMESPACE: Any = object()
 
@@ -125,6 +125,14 @@ class _HeapPanes(HeapStore, Panes):
             log = self.undo[namespace] = {} if namespace in self.table else ABSENT
         return None if log is ABSENT else log
 
+    def _remove(self, pairs: Iterable[tuple[Any, int]]) -> None:
+        for key, namespace in pairs:
+            pane = self.table.get(namespace)
+            if pane is not None:
+                pane.pop(key, None)
+                if not pane:
+                    del self.table[namespace]
+
     @abstractmethod
     def _log_whole(self, namespace: int, pane: dict[Any, Any]) -> dict[Any, Any]:
         """Log a committed pane before it is removed. Return {key: value} that the caller may own."""
@@ -212,31 +220,30 @@ class HeapFoldedPanes(_HeapPanes, FoldedPanes):
     def _log_before_change(self, log: dict[Any, Any], key: Any, pane: dict[Any, Any]) -> None:
         log.setdefault(key, pane[key])
 
-    def delta_entries(self, keys: Iterable[Any], log: dict[Any, Any]) -> tuple[Any, ...]:
-        """Return (keys, namespaces, values, deleted keys, deleted namespaces)."""
+    def delta_entries(self, keys: Iterable[Any], log: dict[Any, Any]) -> ValueEntries:
         present: list[Any] = []
+        values: list[Any] = []
         deleted: list[Any] = []
         table = self.table
         for pair in keys:
             key, namespace = pair
-            if key in table.get(namespace, ()):
+            pane = table.get(namespace, ())
+            if key in pane:
                 present.append(pair)
+                values.append(pane[key])
             elif log[namespace][key] is not ABSENT:
                 deleted.append(pair)
-        return (*self.full_entries(present, None)[:3], *_columns(deleted))
+        return ValueEntries(present, values, deleted)
 
-    def full_entries(self, keys: Iterable[Any], keep: Keep | None) -> tuple[Any, ...]:
-        table = self.table
-        key_column, namespace_column = _columns(keys)
-        values = [table[namespace][key] for key, namespace in zip(key_column, namespace_column, strict=True)]
-        return key_column, namespace_column, values, [], []
+    def full_entries(self, keys: Iterable[Any]) -> ValueEntries:
+        table, pairs = self.table, list(keys)
+        return ValueEntries(pairs, [table[namespace][key] for key, namespace in pairs])
 
-    def load_entries(self, entries: tuple[Any, ...]) -> None:
-        keys, namespaces, values, deleted_keys, deleted_namespaces = entries
+    def load_entries(self, entries: ValueEntries) -> None:
         table = self.table
-        for key, namespace, value in zip(keys, namespaces, values, strict=True):
+        for (key, namespace), value in entries.rows():
             table.setdefault(namespace, {})[key] = value
-        _remove(table, deleted_keys, deleted_namespaces)
+        self._remove(entries.deleted)
 
 
 class HeapElementPanes(_HeapPanes, ElementPanes):
@@ -284,8 +291,7 @@ class HeapElementPanes(_HeapPanes, ElementPanes):
     def _copy_for_query(self, value: Any) -> Any:
         return value if value is ABSENT else value[:]
 
-    def delta_entries(self, keys: Iterable[Any], log: dict[Any, Any]) -> tuple[Any, ...]:
-        """Return (keys, namespaces, base lengths, elements after the base, deleted keys, deleted namespaces)."""
+    def delta_entries(self, keys: Iterable[Any], log: dict[Any, Any]) -> ListEntries:
         present: list[Any] = []
         bases: list[int] = []
         added: list[list[Any]] = []
@@ -303,25 +309,18 @@ class HeapElementPanes(_HeapPanes, ElementPanes):
                 added.append(elements[base:])
             elif before is not ABSENT:
                 deleted.append(pair)
-        return (*_columns(present), bases, added, *_columns(deleted))
+        return ListEntries(present, bases, added, deleted)
 
-    def full_entries(self, keys: Iterable[Any], keep: Keep | None) -> tuple[Any, ...]:
-        table = self.table
-        key_column, namespace_column = _columns(keys)
-        lists = [table[namespace][key] for key, namespace in zip(key_column, namespace_column, strict=True)]
-        return key_column, namespace_column, [0] * len(lists), lists, [], []
+    def full_entries(self, keys: Iterable[Any]) -> ListEntries:
+        table, pairs = self.table, list(keys)
+        return ListEntries.of_lists(pairs, [table[namespace][key] for key, namespace in pairs])
 
-    def load_entries(self, entries: tuple[Any, ...]) -> None:
-        keys, namespaces, bases, added, deleted_keys, deleted_namespaces = entries
-        for key, namespace, base, elements in zip(keys, namespaces, bases, added, strict=True):
+    def load_entries(self, entries: ListEntries) -> None:
+        for (key, namespace), base, elements in entries.rows():
             known = self.table.setdefault(namespace, {}).setdefault(key, [])
-            if len(known) < base:
-                raise StateError(
-                    f"a delta adds to a window of {base} elements, but {len(known)} were restored before it; "
-                    f"an earlier snapshot of the chain is missing"
-                )
+            check_base(base, len(known), "a window")
             known[base:] = elements
-        _remove(self.table, deleted_keys, deleted_namespaces)
+        self._remove(entries.deleted)
 
 
 def _first_touch(log: dict[Any, Any], key: Any, stored: Any) -> Any:
@@ -331,21 +330,3 @@ def _first_touch(log: dict[Any, Any], key: Any, stored: Any) -> Any:
         return None
     log[key] = stored
     return stored if stored.__class__ in ATOMIC else protective_copy(stored)
-
-
-def _columns(pairs: Iterable[Any]) -> tuple[list[Any], list[Any]]:
-    keys: list[Any] = []
-    namespaces: list[Any] = []
-    for key, namespace in pairs:
-        keys.append(key)
-        namespaces.append(namespace)
-    return keys, namespaces
-
-
-def _remove(table: dict[Any, Any], keys: list[Any], namespaces: list[Any]) -> None:
-    for key, namespace in zip(keys, namespaces, strict=True):
-        pane = table.get(namespace)
-        if pane is not None:
-            pane.pop(key, None)
-            if not pane:
-                del table[namespace]

@@ -18,6 +18,7 @@ from typing import Any, Protocol
 
 from headwater.state.change_log import Combine, absorbed, merged
 from headwater.state.copying import is_immutable, protective_copy
+from headwater.state.snapshot.entries import Entries
 
 
 class KeyScope(Protocol):
@@ -43,9 +44,6 @@ UNCHANGED = Absent()
 
 _GONE_LIMIT = 4096
 """Clean the undo log only if at least this many entries came and went within the epoch."""
-
-Keep = Callable[[Any], bool]
-"""Returns True for a stored element (value, list element, map value) that belongs into a full snapshot."""
 
 
 class HeapStore(ABC):
@@ -150,13 +148,22 @@ class HeapStore(ABC):
         """Return the committed entry of `key`, or ABSENT. Any thread may call this. The caller must not change it."""
 
     @abstractmethod
-    def delta_entries(self, keys: Iterable[Any], log: dict[Any, Any]) -> tuple[Any, ...]:
-        """Return the changes of `keys`, which are some of `keys_changed(log)`, ready to encode."""
+    def delta_entries(self, keys: Iterable[Any], log: dict[Any, Any]) -> Entries:
+        """Return the changes of `keys`, which are some of `keys_changed(log)`."""
 
     @abstractmethod
-    def full_entries(self, keys: Iterable[Any], keep: Keep | None) -> tuple[Any, ...]:
-        """Return the entries of `keys`, all keys of the table, ready to encode; only elements that pass `keep`."""
+    def full_entries(self, keys: Iterable[Any]) -> Entries:
+        """Return the entries of `keys`, which are some of `keys_stored()`."""
 
     @abstractmethod
-    def load_entries(self, entries: tuple[Any, ...]) -> None:
+    def load_entries(self, entries: Any) -> None:
         """Apply the result of `delta_entries` or `full_entries`. Called outside of epochs: it cannot be rolled back."""
+
+    def convert(self, convert: Callable[[Any], Any], *, dated: bool = False) -> None:
+        """Convert all values before the first use of the state (see `Entries`). If `convert` raises, nothing changes.
+
+        Called outside of epochs: it cannot be rolled back.
+        """
+        entries = self.full_entries(self.keys_stored()).converted(convert, dated=dated)
+        self.table.clear()
+        self.load_entries(entries)

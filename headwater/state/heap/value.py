@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from types import NoneType
+from collections.abc import Iterable
 from typing import Any
 
 from headwater.state.api import ValueState
 from headwater.state.copying import ATOMIC, are_immutable, is_immutable, protective_copy
-from headwater.state.heap.store import ABSENT, UNCHANGED, HeapStore, Keep
+from headwater.state.heap.store import ABSENT, UNCHANGED, HeapStore
+from headwater.state.snapshot.entries import ValueEntries
 
 
 class HeapValueState(HeapStore, ValueState[Any]):
@@ -72,33 +72,21 @@ class HeapValueState(HeapStore, ValueState[Any]):
         before = self.undo.get(key, UNCHANGED)
         return value if before is UNCHANGED else before
 
-    def delta_entries(self, keys: Iterable[Any], log: dict[Any, Any]) -> tuple[Any, ...]:
-        """Return (keys, values, deleted keys)."""
+    def delta_entries(self, keys: Iterable[Any], log: dict[Any, Any]) -> ValueEntries:
         known = list(keys)
-        return value_delta(known, list(map(self.table.get, known)), lambda key: log[key] is not ABSENT)
+        return ValueEntries.of_changed(known, list(map(self.table.get, known)), lambda key: log[key] is not ABSENT)
 
     def written(self, keys: list[Any]) -> tuple[list[Any], ...]:
         table = self.table
         present = [key for key in keys if key in table]
         return present, [table[key] for key in present]
 
-    def full_entries(self, keys: Iterable[Any], keep: Keep | None) -> tuple[Any, ...]:
-        table = self.table
-        present = list(keys) if keep is None else [key for key in keys if keep(table[key])]
-        return present, [table[key] for key in present], []
+    def full_entries(self, keys: Iterable[Any]) -> ValueEntries:
+        present = list(keys)
+        return ValueEntries(present, list(map(self.table.__getitem__, present)))
 
-    def load_entries(self, entries: tuple[Any, ...]) -> None:
-        keys, values, deleted = entries
-        self.holds_mutable = self.holds_mutable or not are_immutable(values)
-        self.table.update(zip(keys, values, strict=True))
-        for key in deleted:
+    def load_entries(self, entries: ValueEntries) -> None:
+        self.holds_mutable = self.holds_mutable or not are_immutable(entries.values)
+        self.table.update(entries.rows())
+        for key in entries.deleted:
             self.table.pop(key, None)
-
-
-def value_delta(keys: list[Any], values: list[Any], existed: Callable[[Any], bool]) -> tuple[Any, ...]:
-    """Return (keys, values, deleted keys). A value of None means no entry now: deleted if `existed(key)`."""
-    if NoneType not in set(map(type, values)):  # not `None in`: that would call the values' own `__eq__`
-        return keys, values, []
-    rows = list(zip(keys, values, strict=True))
-    deleted = [key for key, value in rows if value is None and existed(key)]
-    return [key for key, value in rows if value is not None], [value for value in values if value is not None], deleted

@@ -1,1 +1,1 @@
-"""Where a key belongs: its stable hash, its key group, the partition that owns the group."""
+"""What can be a key, which keys are equal, and where a key belongs: its stable hash, key group and partition."""

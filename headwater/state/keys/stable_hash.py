@@ -22,7 +22,7 @@ from xxhash import xxh32_intdigest
 
 from headwater.common.errors import InvalidKeyError, StateError
 from headwater.common.types import Row
-from headwater.state.key_classes import (
+from headwater.state.keys.key_classes import (
     PARTS,
     Dataclass,
     check_class,

@@ -13,18 +13,16 @@ from typing import Any
 from headwater.common.errors import LocalDiskError, StateError
 from headwater.common.machine.local_disk import room_for, says_no_room
 from headwater.state.evolution.migration import Convert
-from headwater.state.heap.value import value_delta
-from headwater.state.panes import ElementPanes, FoldedPanes
 from headwater.state.rocksdb.database import Changes, Database, take_over
 from headwater.state.rocksdb.facts import Facts, store_timers, timer_sections
 from headwater.state.rocksdb.home import RocksDBHome
 from headwater.state.rocksdb.native import native_facts, read_native_sections
 from headwater.state.rocksdb.options import RocksDBOptions
-from headwater.state.rocksdb.panes import RocksElementPanes, RocksFoldedPanes
 from headwater.state.rocksdb.store import RocksStore
 from headwater.state.rocksdb.stores import STORES
 from headwater.state.rocksdb.timers import RocksTimerQueue
 from headwater.state.rocksdb.value import RocksValueState
+from headwater.state.snapshot.entries import Entries, ValueEntries
 from headwater.state.snapshot.layout import StateLayout
 from headwater.state.snapshot.section import EVENT_TIMERS, PROCESSING_TIMERS, Section
 from headwater.state.store_backend import Registered, StoreBackend
@@ -87,16 +85,6 @@ class RocksDBKeyedStateBackend(StoreBackend[RocksStore]):
             self._states = {}
 
     # -- states --------------------------------------------------------------------------------------------------------
-
-    def get_folded_panes(self, name: str) -> FoldedPanes:
-        panes = self._panes(name, "folded panes")
-        assert isinstance(panes, RocksFoldedPanes)
-        return panes
-
-    def get_element_panes(self, name: str) -> ElementPanes:
-        panes = self._panes(name, "element panes")
-        assert isinstance(panes, RocksElementPanes)
-        return panes
 
     def _new_store(self, name: str, layout: StateLayout) -> RocksStore | None:
         store_class = STORES.get(layout.kind)
@@ -192,39 +180,24 @@ class RocksDBKeyedStateBackend(StoreBackend[RocksStore]):
                 sections += self._full_sections_of(name, registered)
             for group, keys in store.by_key_group(store.keys_changed(log)).items():
                 entries = store.delta_entries(keys, log)
-                if any(entries):
+                if entries:
                     sections.append(self._section(name, registered.layout, group, entries))
         sections += self.event_timers.delta_sections()
         sections += self.processing_timers.delta_sections()
         return sections
 
-    def _full_sections_of(self, name: str, registered: Registered[RocksStore]) -> Iterator[Section]:
-        keep = None if registered.policy is None else registered.policy.alive
-        for group in self.key_groups:
-            for entries in registered.store.full_entries(group, keep):
-                if any(entries):
-                    yield self._section(name, registered.layout, group, entries)
+    def _full_entries(self, registered: Registered[RocksStore]) -> Iterator[tuple[int, Entries]]:
+        return ((group, entries) for group in self.key_groups for entries in registered.store.full_entries(group))
 
-    def _load_entries(self, store: RocksStore, entries: tuple[Any, ...]) -> None:
+    def _load_entries(self, store: RocksStore, entries: Entries) -> None:
         with self._boundary:
             self._write(store.load_entries(entries))
             store.loaded()
 
     def _convert(self, registered: Registered[RocksStore], convert: Convert) -> None:
-        """Replace each value by `convert(value)`. Called before the first use of the state."""
-        store, layout = registered.store, registered.layout
-        one: Convert = (lambda pair: (convert(pair[0]), *pair[1:])) if layout.ttl else convert
-        store.pickler.start_over()
-        for group in self.key_groups:
-            for entries in store.full_entries(group, None):
-                columns = list(entries)
-                if layout.kind == "list":
-                    columns[2] = [[one(element) for element in elements] for elements in columns[2]]
-                elif layout.kind == "map":
-                    columns[1] = [{key: one(value) for key, value in each.items()} for each in columns[1]]
-                else:
-                    columns[1] = [one(value) for value in columns[1]]
-                self._load_entries(store, tuple(columns))
+        registered.store.pickler.start_over()
+        for _, entries in self._full_entries(registered):
+            self._load_entries(registered.store, entries.converted(convert, dated=registered.layout.ttl))
 
     # -- native checkpoints --------------------------------------------------------------------------------------------
 
@@ -282,7 +255,7 @@ class RocksDBKeyedStateBackend(StoreBackend[RocksStore]):
         def sections() -> Iterator[Section]:  # runs in any thread: waiting values are immutable
             for name, layout, store, values in waiting:
                 for group, keys in store.by_key_group(values).items():
-                    entries = value_delta(keys, list(map(values.__getitem__, keys)), lambda _: True)
+                    entries = ValueEntries.of_changed(keys, list(map(values.__getitem__, keys)), lambda _: True)
                     yield self._section(name, layout, group, entries)
 
         return self._in_new_directory(self._copy_database), sections()

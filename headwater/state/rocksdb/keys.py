@@ -20,7 +20,7 @@ from zoneinfo import ZoneInfo
 
 from headwater.common.errors import InvalidKeyError
 from headwater.common.types import Row, RowKind
-from headwater.state.key_classes import (
+from headwater.state.keys.key_classes import (
     PARTS,
     Dataclass,
     check_class,

@@ -5,20 +5,41 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from headwater.common.errors import StateError
 from headwater.state.api import ListState
 from headwater.state.change_log import Combine, Join
 from headwater.state.copying import captured, protective_copy
-from headwater.state.heap.store import ABSENT, Keep, KeyScope
+from headwater.state.heap.store import ABSENT, KeyScope
 from headwater.state.rocksdb.cell import ListCell
 from headwater.state.rocksdb.database import Changes
 from headwater.state.rocksdb.store import OBJECT_BYTES_PER_BYTE, RocksStore, StoreOwner, in_pieces
+from headwater.state.snapshot.entries import ListEntries, check_base
 
 REWRITTEN = -1
 """In `changed`: the list existed before, and changed in another way than by appending."""
 
 
-class RocksListState(RocksStore, ListState[Any]):
+class ListCells(RocksStore):
+    """A store of lists: list state, and panes of elements."""
+
+    def _stored_cell(self, key: Any) -> ListCell:
+        data = self._database.get(self._address(key))
+        return ListCell() if data is None else ListCell.from_head(data, self._database)
+
+    def committed(self, key: Any) -> Any:
+        return self._stored_cell(key).whole(self._database, self._body(key)) or ABSENT
+
+    def _load_elements(self, key: Any, cell: ListCell, base: int, elements: list[Any], what: str) -> None:
+        """Replace all elements of a restored list after the first `base` by `elements`."""
+        check_base(base, len(cell), what)
+        if base == 0:
+            cell.replace(elements)
+        elif len(cell) == base:
+            cell.elements += elements
+        else:
+            cell.replace(cell.whole(self._database, self._body(key))[:base] + elements)
+
+
+class RocksListState(ListCells, ListState[Any]):
     """Cache {key: ListCell}; changed {key: length before (0: there was no list), or REWRITTEN}."""
 
     def __init__(self, owner: StoreOwner, scope: KeyScope, name: str, state_id: int, namespaced: bool) -> None:
@@ -91,9 +112,6 @@ class RocksListState(RocksStore, ListState[Any]):
             self.cache[key] = cell
         return cell
 
-    def _body(self, key: Any) -> bytes:
-        return self._bodies[self.group_of(key)] + self._encode(key)[0]
-
     def has(self, key: Any) -> bool:
         return len(self._cell(key)) > 0
 
@@ -118,13 +136,7 @@ class RocksListState(RocksStore, ListState[Any]):
     def _combination(self) -> Combine:
         return older_length
 
-    def committed(self, key: Any) -> Any:
-        database = self._database
-        data = database.get(self._address(key))
-        return ABSENT if data is None else ListCell.from_head(data, database).whole(database, self._body(key))
-
-    def delta_entries(self, keys: Iterable[Any], log: dict[Any, Any]) -> tuple[Any, ...]:
-        """Return (keys, base lengths, elements after the base, deleted keys); base 0 replaces the list."""
+    def delta_entries(self, keys: Iterable[Any], log: dict[Any, Any]) -> ListEntries:
         present: list[Any] = []
         bases: list[int] = []
         added: list[list[Any]] = []
@@ -138,7 +150,7 @@ class RocksListState(RocksStore, ListState[Any]):
                 added.append(cell.since(base, self._database, self._body(key)))
             elif before:
                 deleted.append(key)
-        return present, bases, added, deleted
+        return ListEntries(present, bases, added, deleted)
 
     def written(self, keys: list[Any]) -> tuple[list[Any], ...]:
         owners: list[Any] = []
@@ -150,16 +162,14 @@ class RocksListState(RocksStore, ListState[Any]):
             elements += added
         return owners, elements
 
-    def full_entries(self, group: int, keep: Keep | None) -> Iterator[tuple[Any, ...]]:
-        for rows in in_pieces(self._rows(group, keep), lambda row: row[2]):
-            yield [row[0] for row in rows], [0] * len(rows), [row[1] for row in rows], []
+    def full_entries(self, group: int) -> Iterator[ListEntries]:
+        for rows in in_pieces(self._rows(group), lambda row: row[2]):
+            yield ListEntries.of_lists([row[0] for row in rows], [row[1] for row in rows])
 
-    def _rows(self, group: int, keep: Keep | None) -> Iterator[tuple[Any, list[Any], int]]:
+    def _rows(self, group: int) -> Iterator[tuple[Any, list[Any], int]]:
         """Yield (key, elements, size) of a key group."""
         for key, cell, body, size in self._cells(group):
             elements = cell.whole(self._database, body)
-            if keep is not None:
-                elements = [element for element in elements if keep(element)]
             if elements:
                 yield key, elements, size * (1 + cell.pieces)
 
@@ -172,32 +182,15 @@ class RocksListState(RocksStore, ListState[Any]):
         for key in self.by_key_group(self.changed).get(group, ()):
             yield key, self.cache[key], self._body(key), 64
 
-    def load_entries(self, entries: tuple[Any, ...]) -> Changes:
-        keys, bases, added, deleted = entries
-        for key, base, elements in zip(keys, bases, added, strict=True):
-            cell = self._cell(key)
-            load_elements(cell, base, elements, self, key, "a list")
+    def load_entries(self, entries: ListEntries) -> Changes:
+        for key, base, elements in entries.rows():
+            self._load_elements(key, self._cell(key), base, elements, "a list")
             self.changed[key] = REWRITTEN
-        for key in deleted:
+        for key in entries.deleted:
             self._cell(key).replace([])
             self.changed[key] = REWRITTEN
         self._count = 0
         return self.collect()
-
-
-def load_elements(cell: ListCell, base: int, elements: list[Any], store: Any, key: Any, what: str) -> None:
-    """Replace all elements of a restored list after the first `base` by `elements`."""
-    if base == 0:
-        cell.replace(elements)
-    elif len(cell) < base:
-        raise StateError(
-            f"a delta adds to {what} of {base} elements, but {len(cell)} were restored before it; "
-            f"an earlier snapshot of the chain is missing"
-        )
-    elif len(cell) == base:
-        cell.elements += elements
-    else:
-        cell.replace(cell.whole(store._database, store._body(key))[:base] + elements)
 
 
 def older_length(key: Any, older: int, newer: int, join: Join) -> int:

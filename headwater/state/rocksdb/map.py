@@ -8,7 +8,7 @@ from typing import Any
 from headwater.state.api import MapState
 from headwater.state.change_log import Combine
 from headwater.state.copying import captured
-from headwater.state.heap.store import ABSENT, Keep, KeyScope
+from headwater.state.heap.store import ABSENT, KeyScope
 from headwater.state.keys.stable_hash import PLAIN_KEYS, check_map_key
 from headwater.state.rocksdb.database import Changes
 from headwater.state.rocksdb.keys import decode_key, encode_key
@@ -19,6 +19,7 @@ from headwater.state.rocksdb.store import (
     StoreOwner,
     in_pieces,
 )
+from headwater.state.snapshot.entries import MapEntries
 
 _STOP = b"."
 
@@ -181,9 +182,6 @@ class RocksMapState(RocksStore, MapState[Any, Any]):
             key = decode_key(address, start)[0] if data.endswith(_STOP) else database.key_behind(data)
             yield key, database.loads(data)
 
-    def _body(self, owner: Any) -> bytes:
-        return self._bodies[self.group_of(owner)] + self._encode(owner)[0]
-
     def has(self, key: Any) -> bool:
         entries = self._entries(key)
         for value in entries.values.values():
@@ -252,32 +250,27 @@ class RocksMapState(RocksStore, MapState[Any, Any]):
 
     # -- snapshots -----------------------------------------------------------------------------------------------------
 
-    def delta_entries(self, keys: Iterable[Any], log: dict[Any, Any]) -> tuple[Any, ...]:
-        """Return (keys, whole maps, keys changed in part, [map keys], [values], [removed map keys], deleted keys)."""
-        replaced: list[Any] = []
+    def delta_entries(self, keys: Iterable[Any], log: dict[Any, Any]) -> MapEntries:
+        owners: list[Any] = []
         maps: list[dict[Any, Any]] = []
-        changed: list[Any] = []
-        changed_keys: list[list[Any]] = []
-        changed_values: list[list[Any]] = []
-        removed_keys: list[list[Any]] = []
+        removed: list[list[Any] | None] = []
         deleted: list[Any] = []
         for owner in keys:
             change = log[owner]
             if not self.has(owner):
                 if change.existed:
                     deleted.append(owner)
-            elif change.whole:
-                replaced.append(owner)
+                continue
+            owners.append(owner)
+            if change.whole or not change.existed:
                 maps.append(self._live(owner))
+                removed.append(None)
             else:
                 entries = self._entries(owner)
                 now = {key: self._value_now(owner, entries, key) for key in change.keys}
-                present = [key for key, value in now.items() if value is not ABSENT]
-                changed.append(owner)
-                changed_keys.append(present)
-                changed_values.append([now[key] for key in present])
-                removed_keys.append([key for key, value in now.items() if value is ABSENT] if change.existed else [])
-        return replaced, maps, changed, changed_keys, changed_values, removed_keys, deleted
+                maps.append({key: value for key, value in now.items() if value is not ABSENT})
+                removed.append([key for key, value in now.items() if value is ABSENT])
+        return MapEntries(owners, maps, removed, deleted)
 
     def _value_now(self, owner: Any, entries: _Entries, key: Any) -> Any:
         value = entries.values.get(key, MISSING)
@@ -298,17 +291,9 @@ class RocksMapState(RocksStore, MapState[Any, Any]):
             values += [known[key] for key in changed]
         return owners, map_keys, values
 
-    def full_entries(self, group: int, keep: Keep | None) -> Iterator[tuple[Any, ...]]:
+    def full_entries(self, group: int) -> Iterator[MapEntries]:
         for rows in in_pieces(self._maps(group), lambda row: row[2]):
-            owners: list[Any] = []
-            maps: list[dict[Any, Any]] = []
-            for owner, entries, _ in rows:
-                if keep is not None:
-                    entries = {key: value for key, value in entries.items() if keep(value)}
-                if entries:
-                    owners.append(owner)
-                    maps.append(entries)
-            yield owners, maps, [], [], [], [], []
+            yield MapEntries.of_maps([row[0] for row in rows], [row[1] for row in rows])
 
     def _maps(self, group: int) -> Iterator[tuple[Any, dict[Any, Any], int]]:
         """Yield (key, map, size) of a key group, without caching the maps."""
@@ -320,26 +305,24 @@ class RocksMapState(RocksStore, MapState[Any, Any]):
                 yield owner, entries, 64 + len(entries) * int(self._mean_bytes)
         for owner in self.by_key_group(changed).get(group, ()) if changed else ():
             entries = self._live(owner)
-            yield owner, entries, 64 + len(entries) * int(self._mean_bytes)
+            if entries:
+                yield owner, entries, 64 + len(entries) * int(self._mean_bytes)
 
-    def load_entries(self, entries: tuple[Any, ...]) -> Changes:
-        replaced, maps, changed, changed_keys, changed_values, removed_keys, deleted = entries
-        for owner, whole in zip(replaced, maps, strict=True):
-            self._load(owner, whole, (), replace=True)
-        for owner, keys, values, removed in zip(changed, changed_keys, changed_values, removed_keys, strict=True):
-            self._load(owner, dict(zip(keys, values, strict=True)), removed, replace=False)
-        for owner in deleted:
-            self._load(owner, {}, (), replace=True)
+    def load_entries(self, entries: MapEntries) -> Changes:
+        for owner, changed, removed in entries.rows():
+            self._load(owner, changed, removed)
+        for owner in entries.deleted:
+            self._load(owner, {}, None)
         self._count = 0
         return self.collect()
 
-    def _load(self, owner: Any, values: dict[Any, Any], removed: Iterable[Any], *, replace: bool) -> None:
+    def _load(self, owner: Any, values: dict[Any, Any], removed: Iterable[Any] | None) -> None:
         entries = self._entries(owner)
         log = self.changed[owner] = _Log(self._marked(owner, entries))
-        if replace:
+        if removed is None:
             log.whole, entries.complete = log.existed, True
         entries.values.update(values)
-        entries.values.update(dict.fromkeys(removed, ABSENT))
+        entries.values.update(dict.fromkeys(removed or (), ABSENT))
         log.keys.update(dict.fromkeys(entries.values))
 
     def loaded(self) -> None:

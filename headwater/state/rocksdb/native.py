@@ -15,6 +15,7 @@ from headwater.state.rocksdb.stores import STORES
 from headwater.state.rocksdb.timer_entries import TimerEntries
 from headwater.state.rocksdb.values import StoredValues
 from headwater.state.snapshot import payload as codec
+from headwater.state.snapshot.layout import StateLayout
 from headwater.state.snapshot.section import KEYED, Section
 from headwater.state.timers import timer_section
 
@@ -64,11 +65,11 @@ def read_native_sections(
     reader = _Reader(directory, uid, stand_ins)
     try:
         groups = [group for group in reader.key_groups if key_groups is None or group in key_groups]
-        for name, (state_id, layout) in reader.facts.states.items():
-            kind, namespaced = layout[0], layout[2]
-            store = STORES[kind](reader, reader, name, state_id, namespaced)
+        for name, (state_id, parts) in reader.facts.states.items():
+            layout = StateLayout.stored(parts)
+            store = STORES[layout.kind](reader, reader, name, state_id, layout.namespaced)
             for group in groups:
-                for entries in store.full_entries(group, None):
+                for entries in store.full_entries(group):
                     yield Section(uid, KEYED, name, group, codec.encode(layout, entries, uid, name))
         yield from timer_sections(reader.database, uid, key_groups)
         for kind in reader.facts.timers:

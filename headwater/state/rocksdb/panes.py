@@ -13,13 +13,14 @@ from typing import Any
 
 from headwater.state.change_log import Combine, Join
 from headwater.state.copying import captured
-from headwater.state.heap.store import ABSENT, Keep, KeyScope
+from headwater.state.heap.store import ABSENT, KeyScope
 from headwater.state.panes import ElementPanes, FoldedPanes, Panes
 from headwater.state.rocksdb.cell import ListCell
 from headwater.state.rocksdb.database import PREFIX_LENGTH, Changes
 from headwater.state.rocksdb.keys import decode_key, encode_key
-from headwater.state.rocksdb.list import REWRITTEN, load_elements, older_length
+from headwater.state.rocksdb.list import REWRITTEN, ListCells, older_length
 from headwater.state.rocksdb.store import MISSING, RocksStore, StoreOwner, in_pieces
+from headwater.state.snapshot.entries import ListEntries, ValueEntries
 
 _NO_NAMESPACE: Any = object()
 _NAMESPACE = struct.Struct(">q")
@@ -383,8 +384,7 @@ class RocksFoldedPanes(_RocksPanes, FoldedPanes):
         data = self._database.get(self._address(key))
         return ABSENT if data is None else self._database.loads(data)
 
-    def delta_entries(self, keys: Iterable[Any], log: dict[Any, Any]) -> tuple[Any, ...]:
-        """Return (keys, namespaces, values, deleted keys, deleted namespaces)."""
+    def delta_entries(self, keys: Iterable[Any], log: dict[Any, Any]) -> ValueEntries:
         present: list[Pair] = []
         values: list[Any] = []
         deleted: list[Pair] = []
@@ -395,22 +395,21 @@ class RocksFoldedPanes(_RocksPanes, FoldedPanes):
                 values.append(entry)
             elif (pane_log := log[pair[1]]) is not None and pane_log[pair[0]]:
                 deleted.append(pair)
-        return *_columns(present), values, *_columns(deleted)
+        return ValueEntries(present, values, deleted)
 
-    def full_entries(self, group: int, keep: Keep | None) -> Iterator[tuple[Any, ...]]:
+    def full_entries(self, group: int) -> Iterator[ValueEntries]:
         for rows in in_pieces(self._entries(group), lambda row: row[2]):
-            yield *_columns(row[0] for row in rows), [row[1] for row in rows], [], []
+            yield ValueEntries([row[0] for row in rows], [row[1] for row in rows])
 
-    def load_entries(self, entries: tuple[Any, ...]) -> Changes:
-        keys, namespaces, values, *deleted = entries
+    def load_entries(self, entries: ValueEntries) -> Changes:
         changes: Changes = []
-        for key, namespace, value in zip(keys, namespaces, values, strict=True):
-            self._collect_entry((key, namespace), value, changes)
-        changes += [(self._address(pair), None) for pair in zip(*deleted, strict=True)]
+        for pair, value in entries.rows():
+            self._collect_entry(pair, value, changes)
+        changes += [(self._address(pair), None) for pair in entries.deleted]
         return changes
 
 
-class RocksElementPanes(_RocksPanes, ElementPanes):
+class RocksElementPanes(_RocksPanes, ListCells, ElementPanes):
     """A list per key of a pane. The log entry is its length before (0: there was none), or REWRITTEN."""
 
     def __init__(self, owner: StoreOwner, scope: KeyScope, name: str, state_id: int, namespaced: bool) -> None:
@@ -450,9 +449,6 @@ class RocksElementPanes(_RocksPanes, ElementPanes):
     def _to_look_at(self, namespace: int, pane: _Pane) -> Mapping[Any, Any]:
         return _Lists(self, namespace, pane.values)
 
-    def _body(self, pair: Pair) -> bytes:
-        return self._bodies[self.group_of(pair)] + self._encode(pair)[0]
-
     def _collect_entry(self, pair: Pair, entry: ListCell, changes: Changes) -> None:
         head = lambda content: self._head(pair, content)  # noqa: E731
         entry.collect(changes, self._address(pair), self._body(pair), head, self._dumps)
@@ -472,13 +468,7 @@ class RocksElementPanes(_RocksPanes, ElementPanes):
 
     _combine_keys = staticmethod(older_length)
 
-    def committed(self, key: Any) -> Any:
-        database = self._database
-        data = database.get(self._address(key))
-        return ABSENT if data is None else ListCell.from_head(data, database).whole(database, self._body(key))
-
-    def delta_entries(self, keys: Iterable[Any], log: dict[Any, Any]) -> tuple[Any, ...]:
-        """Return (keys, namespaces, base lengths, elements after the base, deleted keys, deleted namespaces)."""
+    def delta_entries(self, keys: Iterable[Any], log: dict[Any, Any]) -> ListEntries:
         present: list[Pair] = []
         bases: list[int] = []
         added: list[list[Any]] = []
@@ -493,30 +483,24 @@ class RocksElementPanes(_RocksPanes, ElementPanes):
                 added.append(cell.since(base, self._database, self._body(pair)))
             elif before:
                 deleted.append(pair)
-        return *_columns(present), bases, added, *_columns(deleted)
+        return ListEntries(present, bases, added, deleted)
 
-    def full_entries(self, group: int, keep: Keep | None) -> Iterator[tuple[Any, ...]]:
+    def full_entries(self, group: int) -> Iterator[ListEntries]:
         for rows in in_pieces(self._entries(group), lambda row: row[2] * (1 + row[1].pieces)):
             lists = [cell.whole(self._database, body or self._body(pair)) for pair, cell, _, body in rows]
-            yield *_columns(row[0] for row in rows), [0] * len(rows), lists, [], []
+            yield ListEntries.of_lists([row[0] for row in rows], lists)
 
-    def load_entries(self, entries: tuple[Any, ...]) -> Changes:
-        keys, namespaces, bases, added, *deleted = entries
+    def load_entries(self, entries: ListEntries) -> Changes:
         changes: Changes = []
-        for key, namespace, base, elements in zip(keys, namespaces, bases, added, strict=True):
-            pair = (key, namespace)
+        for pair, base, elements in entries.rows():
             cell = self._stored_cell(pair)
-            load_elements(cell, base, elements, self, pair, "a window")
+            self._load_elements(pair, cell, base, elements, "a window")
             self._collect_entry(pair, cell, changes)
-        for pair in zip(*deleted, strict=True):
+        for pair in entries.deleted:
             cell = self._stored_cell(pair)
             cell.replace([])
             self._collect_entry(pair, cell, changes)
         return changes
-
-    def _stored_cell(self, pair: Pair) -> ListCell:
-        data = self._database.get(self._address(pair))
-        return ListCell() if data is None else ListCell.from_head(data, self._database)
 
 
 class _Lists(Mapping[Any, Any]):
@@ -535,12 +519,3 @@ class _Lists(Mapping[Any, Any]):
 
     def __len__(self) -> int:
         return len(self._cells)
-
-
-def _columns(pairs: Iterable[Any]) -> tuple[list[Any], list[Any]]:
-    keys: list[Any] = []
-    namespaces: list[Any] = []
-    for key, namespace in pairs:
-        keys.append(key)
-        namespaces.append(namespace)
-    return keys, namespaces

@@ -19,13 +19,14 @@ from typing import Any, Protocol, TypeVar
 from xxhash import xxh32_intdigest
 
 from headwater.state.change_log import Combine, absorbed, merged
-from headwater.state.heap.store import Absent, Keep, KeyScope
+from headwater.state.heap.store import Absent, KeyScope
 from headwater.state.keys.key_groups import by_key_group, key_group, pairs_by_key_group
 from headwater.state.keys.stable_hash import pack_signed
 from headwater.state.rocksdb.database import BODY, HEAD, PREFIX_LENGTH, Changes, Database, prefix
 from headwater.state.rocksdb.keys import INT, MAX_INT, MIN_INT, STR, decode_key, encode_key, pack_int, pack_length
 from headwater.state.rocksdb.options import RocksDBMemory
 from headwater.state.rocksdb.values import ValuePickler
+from headwater.state.snapshot.entries import Entries
 
 MISSING: Any = Absent()
 """Default for look-ups in a cache: nothing is known about the entry."""
@@ -141,6 +142,10 @@ class RocksStore(ABC):
             return data
         return data + self._dumps(key) + KEY_FOLLOWS
 
+    def _body(self, key: Any) -> bytes:
+        """Return the prefix of the body entries of `key`: pieces of a list, entries of a map."""
+        return self._bodies[self.group_of(key)] + self._encode(key)[0]
+
     def _body_at(self, address: bytes, group: int) -> bytes:
         """Return the prefix of a key's body entries. `address` is the address of its head.
 
@@ -249,15 +254,15 @@ class RocksStore(ABC):
         """Return the committed entry of `key`, or ABSENT. Any thread that holds the backend's lock may call this."""
 
     @abstractmethod
-    def delta_entries(self, keys: Iterable[Any], log: dict[Any, Any]) -> tuple[Any, ...]:
-        """Return the changes of `keys`, some of `keys_changed(log)`, in the same form as the heap's store."""
+    def delta_entries(self, keys: Iterable[Any], log: dict[Any, Any]) -> Entries:
+        """Return the changes of `keys`, some of `keys_changed(log)`."""
 
     @abstractmethod
-    def full_entries(self, group: int, keep: Keep | None) -> Iterator[tuple[Any, ...]]:
-        """Yield the current entries of a key group in pieces, in the same form as the heap's store."""
+    def full_entries(self, group: int) -> Iterator[Entries]:
+        """Yield the current entries of a key group in pieces."""
 
     @abstractmethod
-    def load_entries(self, entries: tuple[Any, ...]) -> Changes:
+    def load_entries(self, entries: Any) -> Changes:
         """Return what a section's entries, of any backend, change in the database. The cache must be empty."""
 
     def keys_stored(self) -> list[Any]:

@@ -15,12 +15,12 @@ from typing import Any, Final
 from headwater.state.api import ValueState
 from headwater.state.change_log import keep_first, merged
 from headwater.state.copying import ATOMIC, PLAIN, captured, is_immutable, protective_copy
-from headwater.state.heap.store import ABSENT, Absent, Keep, KeyScope
-from headwater.state.heap.value import value_delta
+from headwater.state.heap.store import ABSENT, Absent, KeyScope
 from headwater.state.rocksdb.database import Changes
 from headwater.state.rocksdb.keys import INT, MAX_INT, MIN_INT, pack_int
 from headwater.state.rocksdb.store import KEY_FOLLOWS, MISSING, SAMPLE, RocksStore, StoreOwner, in_pieces
 from headwater.state.rocksdb.values import OF_A_CLASS
+from headwater.state.snapshot.entries import ValueEntries
 from headwater.state.snapshot.payload import PROTOCOL
 
 _CLEAN_BYTES: Final = 60
@@ -292,24 +292,22 @@ class RocksValueState(RocksStore, ValueState[Any]):
             return ABSENT if data is None else self._database.loads(data)
         return ABSENT if before is None else before
 
-    def delta_entries(self, keys: Iterable[Any], log: dict[Any, Any]) -> tuple[Any, ...]:
-        """Return (keys, values, deleted keys)."""
+    def delta_entries(self, keys: Iterable[Any], log: dict[Any, Any]) -> ValueEntries:
         self._settle()
         known = list(keys)
         values = list(map(self.cache.get, known, repeat(MISSING)))
         if Absent in set(map(type, values)):
             values = [self._known(key) for key in known]
-        return value_delta(known, values, log.__getitem__)
+        return ValueEntries.of_changed(known, values, log.__getitem__)
 
     def written(self, keys: list[Any]) -> tuple[list[Any], ...]:
         cache = self.cache
         present = [key for key in keys if cache[key] is not None]
         return present, [cache[key] for key in present]
 
-    def full_entries(self, group: int, keep: Keep | None) -> Iterator[tuple[Any, ...]]:
+    def full_entries(self, group: int) -> Iterator[ValueEntries]:
         for rows in in_pieces(self._rows(group), lambda row: row[2]):
-            kept = rows if keep is None else [row for row in rows if keep(row[1])]
-            yield [row[0] for row in kept], [row[1] for row in kept], []
+            yield ValueEntries([row[0] for row in rows], [row[1] for row in rows])
 
     def _rows(self, group: int) -> Iterator[tuple[Any, Any, int]]:
         """Yield (key, value, size) of a key group."""
@@ -324,12 +322,9 @@ class RocksValueState(RocksStore, ValueState[Any]):
                 if cache[key] is not None:
                     yield key, cache[key], 0
 
-    def load_entries(self, entries: tuple[Any, ...]) -> Changes:
-        keys, values, deleted = entries
-        changes: Changes = [
-            (self._address(key), self._head(key, value)) for key, value in zip(keys, values, strict=True)
-        ]
-        changes += [(self._address(key), None) for key in deleted]
+    def load_entries(self, entries: ValueEntries) -> Changes:
+        changes: Changes = [(self._address(key), self._head(key, value)) for key, value in entries.rows()]
+        changes += [(self._address(key), None) for key in entries.deleted]
         return changes
 
     def loaded(self) -> None:

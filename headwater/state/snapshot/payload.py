@@ -1,8 +1,8 @@
 """The bytes of a section: a pickle. Errors name the state, and the place inside the value that cannot be pickled.
 
-A payload is the pickle (protocol 5) of `(FORMAT, layout, entries)`; the store that wrote `entries` defines their shape.
-Entries are parallel lists, not pairs: that is a third faster to pickle and to read. For the same reason a list of
-tuples of one width, the most frequent content of states, is stored as columns.
+A payload is the pickle (protocol 5) of `(FORMAT, layout, columns)`: a `StateLayout` as a plain tuple, and the columns
+of the state's `Entries`. A column of tuples of one width, the most frequent keys and values, is itself stored as
+columns: that is a third faster to pickle and to read.
 
 If dataclasses or NamedTuples are among the values, their schemas follow the pickle: ::
 
@@ -28,8 +28,10 @@ from headwater.state.evolution import changed_classes as evolution
 from headwater.state.evolution.changed_classes import ClassChange, class_change
 from headwater.state.evolution.schema import ClassNotes, ClassSchema, decode_schemas, encode_schemas, find_class
 from headwater.state.restricted import StandIns
+from headwater.state.snapshot.entries import Entries, entries_of
+from headwater.state.snapshot.layout import StateLayout
 
-FORMAT = 1
+FORMAT = 2
 PROTOCOL = 5
 
 _WORTH_PACKING: Final = 8
@@ -41,15 +43,16 @@ _MAGIC: Final = b"HWS1"
 class Decoded(NamedTuple):
     """The content of a payload."""
 
-    layout: tuple[Any, ...]
-    entries: tuple[Any, ...]
+    layout: StateLayout
+    entries: Entries
     changes: tuple[ClassChange, ...] = ()
     """Classes in the entries that have changed. Objects of those with obstacles were read as `StoredRecord`s."""
 
 
-def encode(layout: tuple[Any, ...], entries: tuple[Any, ...], uid: str, name: str) -> bytes:
+def encode(layout: StateLayout, entries: Entries, uid: str, name: str) -> bytes:
     """Return the payload of one section. Raises `SerializationError` that names what cannot be pickled."""
-    content = (FORMAT, layout, tuple(map(_packed, entries)))
+    columns = entries.columns()
+    content = (FORMAT, tuple(layout), _packed_columns(columns, layout.key_width))
     notes = ClassNotes()
     stream = io.BytesIO()
     try:
@@ -58,7 +61,7 @@ def encode(layout: tuple[Any, ...], entries: tuple[Any, ...], uid: str, name: st
         pickler.dump(content)
     except Exception:
         notes, stream = ClassNotes(), io.BytesIO()
-        _dump_by_value(content, entries, stream, notes, uid, name)
+        _dump_by_value(content, columns, stream, notes, uid, name)
     schemas = encode_schemas(notes) if notes else b""
     if schemas:
         stream.write(schemas)
@@ -73,25 +76,19 @@ def dumps_by_value(value: Any, notes: ClassNotes, uid: str, name: str) -> bytes:
     return stream.getvalue()
 
 
-def decode(payload: bytes, uid: str, name: str) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-    """Return the `(layout, entries)` that `encode` got, with today's classes (see `decode_evolved`)."""
-    decoded = decode_evolved(payload, uid, name)
-    return decoded.layout, decoded.entries
-
-
-def decode_keys(payload: bytes, uid: str, name: str) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+def decode_keys(payload: bytes, uid: str, name: str) -> Decoded:
     """Like `decode`, for entries that are all keys (timers). Raises `StateMigrationError` if a class has changed."""
-    decoded = decode_evolved(payload, uid, name)
+    decoded = decode(payload, uid, name)
     for change in (change for change in decoded.changes if change.shows):
         raise StateMigrationError(
             f"{name} of operator '{uid}' cannot be restored: they belong to keys that are objects of "
             f"{change.stored.name}, which has changed since they were stored ({describe(change)}). A key must stay as "
             "it is: change the class back, or make the key of plain values (a tuple, a string)"
         )
-    return decoded.layout, decoded.entries
+    return decoded
 
 
-def decode_evolved(payload: bytes, uid: str, name: str) -> Decoded:
+def decode(payload: bytes, uid: str, name: str) -> Decoded:
     """Return what `encode` got. Objects of changed classes become objects of today's classes where that is possible."""
     try:
         changes = tuple(change for schema in stored_schemas(payload) if (change := class_change(schema)) is not None)
@@ -105,7 +102,7 @@ def decode_evolved(payload: bytes, uid: str, name: str) -> Decoded:
 
 
 def decode_restricted(payload: bytes, stand_ins: StandIns, uid: str, name: str) -> Decoded:
-    """As `decode_evolved`, without loading a class: for payloads that somebody else may have written."""
+    """As `decode`, without loading a class: for payloads that somebody else may have written."""
     try:
         stand_ins.learn(stored_schemas(payload))
         content = stand_ins.loads(payload)
@@ -121,10 +118,26 @@ def _decoded(content: Any, changes: tuple[ClassChange, ...], uid: str, name: str
     if not isinstance(content, tuple) or len(content) != 3 or content[0] != FORMAT:
         found = content[0] if isinstance(content, tuple) and content else type(content).__qualname__
         raise StateError(
-            f"state '{name}' of operator '{uid}' has format {found!r}, expected {FORMAT}; "
-            f"it was written by another version of headwater"
+            f"state '{name}' of operator '{uid}' has format {found!r}, expected {FORMAT}; it was written by another "
+            "version of headwater: run the job with that one, or start it without this state"
         )
-    return Decoded(content[1], tuple(map(_unpacked, content[2])), changes)
+    try:
+        layout = StateLayout.stored(content[1])
+        return Decoded(layout, entries_of(layout.kind, tuple(map(_unpacked, content[2]))), changes)
+    except (TypeError, ValueError) as error:
+        raise StateError(f"state '{name}' of operator '{uid}' cannot be read: {error}") from error
+
+
+def _packed_columns(columns: tuple[list[Any], ...], key_width: int) -> tuple[Any, ...]:
+    """Pack the columns of entries. The first and the last one have keys; headwater's own tuples need no inspection."""
+    if key_width == 1:
+        return tuple(map(_packed, columns))
+    keys, *content, deleted = columns
+    return (_transposed(keys, key_width), *map(_packed, content), _transposed(deleted, key_width))
+
+
+def _transposed(column: list[Any], width: int) -> Any:
+    return tuple([list(map(itemgetter(place), column)) for place in range(width)]) if column else column
 
 
 def _packed(column: Any) -> Any:
@@ -133,7 +146,7 @@ def _packed(column: Any) -> Any:
         return column
     if len(set(map(len, column))) != 1 or not column[0]:
         return column
-    return tuple(list(map(itemgetter(place), column)) for place in range(len(column[0])))
+    return _transposed(column, len(column[0]))
 
 
 def _unpacked(column: Any) -> Any:

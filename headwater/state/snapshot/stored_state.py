@@ -15,6 +15,7 @@ from headwater.state.heap.list import HeapListState
 from headwater.state.heap.map import HeapMapState
 from headwater.state.heap.panes import HeapElementPanes, HeapFoldedPanes
 from headwater.state.heap.store import ABSENT, HeapStore
+from headwater.state.snapshot.entries import ListEntries, ValueEntries
 from headwater.state.snapshot.section import KEYED, Section
 
 
@@ -76,9 +77,9 @@ def _dated(store: HeapStore, before: Any, value: Any, ttl: bool) -> Any:
 
 def _insert(store: HeapStore, stored_key: Any, value: Any) -> None:
     if isinstance(store, HeapFoldedPanes):
-        store.load_entries(([stored_key[0]], [stored_key[1]], [value], [], []))
+        store.load_entries(ValueEntries([stored_key], [value]))
     elif isinstance(store, HeapElementPanes):
-        store.load_entries(([stored_key[0]], [stored_key[1]], [0], [list(value)], [], []))
+        store.load_entries(ListEntries.of_lists([stored_key], [list(value)]))
     elif isinstance(store, HeapListState):
         store.update(list(value))
     elif isinstance(store, HeapMapState):

@@ -15,24 +15,25 @@ from headwater.checkpoint.paths import CheckpointLayout
 from headwater.checkpoint.start.directory_lock import DirectoryLock
 from headwater.checkpoint.store import ManifestStore
 from headwater.common.errors import FencedError
-from tests.chaos.directories.job import Killed, Run, Setting
+from headwater.testing import JobCrashed
+from tests.chaos.directories.job import Run, Setting
 
 History = Callable[[Path], Setting]
 """Makes a directory below the path, and says how the job is to be started on it."""
 
 
 def _killed(setting: Setting, step: str, epoch: int) -> Setting:
-    with pytest.raises(Killed):
+    with pytest.raises(JobCrashed):
         Run(setting, (step, epoch)).live()
     return setting
 
 
 def fresh(root: Path) -> Setting:
-    return _killed(Setting(root), "before", 0)
+    return _killed(Setting(root), "begin", 0)
 
 
 def mid_run(root: Path) -> Setting:
-    return _killed(Setting(root), "before", 8)
+    return _killed(Setting(root), "begin", 8)
 
 
 def manifest_written(root: Path) -> Setting:
@@ -48,7 +49,7 @@ def first_manifest_written(root: Path) -> Setting:
 
 
 def several_restarts(root: Path) -> Setting:
-    for step, epoch in (("before", 0), ("before", 3), ("sink-committed", 4), ("before", 5)):
+    for step, epoch in (("begin", 0), ("begin", 3), ("sink-committed", 4), ("begin", 5)):
         _killed(Setting(root), step, epoch)
     return _killed(Setting(root), "manifest-written", 7)
 
@@ -59,28 +60,28 @@ def finished(root: Path) -> Setting:
 
 
 def rescaled(root: Path) -> Setting:
-    _killed(Setting(root), "before", 4)
-    return _killed(Setting(root, parallelism=3), "before", 6)
+    _killed(Setting(root), "begin", 4)
+    return _killed(Setting(root, parallelism=3), "begin", 6)
 
 
 def native(root: Path) -> Setting:
-    return _killed(Setting(root, backend="rocksdb"), "before", 8)
+    return _killed(Setting(root, backend="rocksdb"), "begin", 8)
 
 
 def from_savepoint(root: Path) -> Setting:
     """Killed before its first own checkpoint."""
     savepoint = root / "savepoint"
-    with pytest.raises(Killed):
-        Run(Setting(root), ("before", 7), {4: str(savepoint)}).live()
+    with pytest.raises(JobCrashed):
+        Run(Setting(root), ("begin", 7), savepoint_at=4).live()
     shutil.rmtree(root / "checkpoints")
     _drop_output_after(root, savepoint)
-    return _killed(Setting(root, savepoint=str(savepoint)), "before", _epoch_of(savepoint) + 1)
+    return _killed(Setting(root, savepoint=str(savepoint)), "begin", _epoch_of(savepoint) + 1)
 
 
 def from_savepoint_and_on(root: Path) -> Setting:
     setting = from_savepoint(root)
     epoch = _epoch_of(root / "savepoint")
-    return _killed(setting, "before", epoch + 4)
+    return _killed(setting, "begin", epoch + 4)
 
 
 def forked(root: Path) -> Setting:
@@ -89,21 +90,21 @@ def forked(root: Path) -> Setting:
     other = root / "other"
     (root / "checkpoints").rename(other)
     with DirectoryLock(CheckpointLayout(other), "other"):
-        setting = _killed(Setting(root, savepoint=str(other)), "before", _epoch_of(other) + 1)
+        setting = _killed(Setting(root, savepoint=str(other)), "begin", _epoch_of(other) + 1)
     shutil.rmtree(other)
     return setting
 
 
 def fenced(root: Path) -> Setting:
     """A driver that was replaced has written one more manifest."""
-    run = Run(Setting(root), ("before", 4))
-    with pytest.raises(Killed):
+    run = Run(Setting(root), ("begin", 4))
+    with pytest.raises(JobCrashed):
         run.live()
     store = run.start.store
     assert store is not None
     latest = store.latest()
     assert latest is not None
-    _killed(Setting(root), "before", 4)
+    _killed(Setting(root), "begin", 4)
     with pytest.raises(FencedError):
         _write_unlooked(store, msgspec.structs.replace(latest, epoch=latest.epoch + 1))
     return Setting(root)

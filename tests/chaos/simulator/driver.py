@@ -14,7 +14,7 @@ from headwater.runtime.epoch.engine import Engine
 from headwater.runtime.epoch.restart_policy import FixedDelay
 from headwater.runtime.epoch.sizing import EpochSizer
 from headwater.runtime.job.coordinator import Coordinator
-from headwater.runtime.job.launcher import _Job
+from headwater.runtime.job.launcher import Job
 from headwater.runtime.job.processing_clock import ProcessingClock
 from headwater.runtime.job.progress import JobProgress
 from headwater.runtime.job.requests import RescaleRequest, SavepointRequest
@@ -175,7 +175,7 @@ class Driver:
         self.coordinator.ask(RescaleRequest(parallelism, self.plan(parallelism)))
 
 
-class SimulatedJob(_Job):
+class SimulatedJob(Job):
     """The launcher's job, as far as it is not about Spark, processes and threads."""
 
     def __init__(self, driver: Driver) -> None:

@@ -31,9 +31,9 @@ def commit_before_manifest() -> Patch:
     """Output is visible before its manifest is durable."""
     complete = Checkpoints._complete
 
-    def hasty(self: Checkpoints, manifest: Any, protected: Any) -> None:
+    def hasty(self: Checkpoints, manifest: Any) -> None:
         self._committers.commit(manifest.committables)
-        complete(self, manifest, protected)
+        complete(self, manifest)
 
     return mock.patch.object(Checkpoints, "_complete", hasty)
 

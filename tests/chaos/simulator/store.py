@@ -48,7 +48,7 @@ class SimulatedStorage:
         yield buffer
         self._put(name, buffer.getvalue())
 
-    def copy(self, source: str, target: str) -> None:
+    def copy(self, source: str, target: str, content: bytes) -> None:
         if source not in self.files:
             raise FileNotFoundError(2, "No such file", source)
         self._put(target, self.files[source])

@@ -21,6 +21,7 @@ from headwater.checkpoint.storage.base import StorageSpec, is_remote, open_stora
 from headwater.graph.plan import JobPlan
 from headwater.runtime.epoch import fault as engine_faults
 from headwater.runtime.job.requests import SavepointRequest
+from headwater.runtime.slot import garbage
 from headwater.runtime.slot import slot as slot_module
 from headwater.runtime.stage.runner import StageRunner
 from tests.chaos.simulator import strikes
@@ -248,7 +249,7 @@ class World:
             mock.patch.object(StageRunner, "batch", halved(StageRunner.batch)),
             # No file may ever have to be repaired here: whoever finds one damaged must say so.
             mock.patch.object(restore_repair, "retained_manifests", lambda layout: []),
-            mock.patch.object(slot_module, "gc", no_collector),
+            mock.patch.object(garbage, "gc", no_collector),
             mock.patch.object(slot_module, "full_snapshot_is_due", self.full_snapshot_is_due),
             mock.patch.object(slot_module, "FullSnapshotChild", SimulatedFullSnapshot.in_world(self)),
         ):

@@ -10,6 +10,7 @@ import pytest
 from benchmarks import case, suite
 from benchmarks.harness.report import judge, write
 from benchmarks.harness.runner import Measurement
+from benchmarks.latency.distribution import Histogram
 
 
 def measurement(contender: str, error: str | None = None, **facts: float) -> Measurement:
@@ -75,6 +76,15 @@ def test_both_files_are_written_and_agree(tmp_path: Path) -> None:
     )
     stored = json.loads((tmp_path / "results.json").read_text(encoding="utf-8"))
     assert stored["targets"][0]["value"] == 8.0
+
+
+def test_the_report_shows_a_drawing_of_the_latencies(tmp_path: Path) -> None:
+    facts = {"median_ms": 8.0, "p99_ms": 30.0, "histogram": Histogram.of([8.0] * 50 + [30.0]).encode()}
+    results = {"latency_1k": [Measurement(case.HEADWATER, facts, [8.0], None)]}
+    write(tmp_path, {"cores": "2"}, suite.cases(), suite.targets(cores=2), results)
+    assert "](latency_1k.svg)" in (tmp_path / "RESULTS.md").read_text(encoding="utf-8")
+    assert case.HEADWATER in (tmp_path / "latency_1k.svg").read_text(encoding="utf-8")
+    assert [path.name for path in tmp_path.glob("*.svg")] == ["latency_1k.svg"]
 
 
 def test_every_target_belongs_to_a_case() -> None:

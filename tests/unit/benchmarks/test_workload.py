@@ -38,8 +38,14 @@ def test_latency_leaves_the_warm_up_out_and_counts_what_is_missing() -> None:
     summary = schedule.summary(seen)
     assert summary["records"] == 9
     assert summary["missing"] == 1
+    assert summary["twice"] == 0
     assert summary["median_ms"] == pytest.approx(5.0)
     assert summary["max_ms"] == pytest.approx(9.0)
+
+
+def test_a_record_that_came_twice_does_not_hide_one_that_is_missing() -> None:
+    summary = Schedule(rate=10, warm_up_s=0.0, measured_s=0.3).summary([(0, 0.1), (0, 0.2), (2, 0.1)])
+    assert (summary["missing"], summary["twice"]) == (1, 1)
 
 
 def test_percentile_is_a_value_that_was_there() -> None:

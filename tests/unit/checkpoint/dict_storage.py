@@ -47,7 +47,7 @@ class DictStorage:
 
         self.around("write_once", name, create)
 
-    def copy(self, source: str, target: str) -> None:
+    def copy(self, source: str, target: str, content: bytes) -> None:
         def copy() -> None:
             if source not in self.files:
                 raise FileNotFoundError(2, "No such file", source)

@@ -15,12 +15,12 @@ import pytest
 from headwater.checkpoint.manifest import Manifest
 from headwater.checkpoint.paths import CheckpointLayout
 from headwater.checkpoint.savepoint.savepoint import is_savepoint, write_savepoint
+from headwater.checkpoint.savepoint.unfinished import note_unfinished, remove_unfinished
 from headwater.checkpoint.start.copied_checkpoint import Fork
 from headwater.checkpoint.storage.base import StorageSpec
 from headwater.checkpoint.storage.durable_file import create_exclusively
 from headwater.checkpoint.storage.local_copies import LocalCopies
 from headwater.checkpoint.store import ManifestStore
-from headwater.checkpoint.unfinished_savepoints import note_unfinished, remove_unfinished
 
 MANIFEST = Manifest("id", "job", 3, 1, 0, 0, "plan", 128)
 
@@ -93,7 +93,7 @@ from headwater.checkpoint.savepoint import savepoint
 from headwater.checkpoint.manifest import Manifest
 from headwater.checkpoint.paths import CheckpointLayout
 from headwater.checkpoint.storage.base import StorageSpec
-from headwater.checkpoint.unfinished_savepoints import note_unfinished
+from headwater.checkpoint.savepoint.unfinished import note_unfinished
 finish = savepoint._finish
 def hang(*args, **named):
     print("ready", flush=True)

@@ -103,7 +103,7 @@ def test_a_manifest_that_nobody_saw_is_none(root: Path) -> None:
     store = ManifestStore(CheckpointLayout(root))
     store.take_over("job")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(store, "_make_newest", lambda claim, name: None)
+        patch.setattr(store, "_make_newest", lambda claim, name, content: None)
         store.write(manifest(5))
     latest = ManifestStore(CheckpointLayout(root)).latest()
     assert latest is not None and latest.epoch == 5

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from headwater.checkpoint.snapshot.file import SnapshotRef, read_header, read_sections, write_snapshot
-from headwater.common.errors import CheckpointError
+from headwater.common.errors import CheckpointError, DamagedSnapshotError
 from headwater.state.snapshot.section import Section
 
 
@@ -106,14 +106,31 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
         list(read_sections(tmp_path / "a.delta", ref))
 
 
-def test_a_newer_format_is_not_guessed_at(tmp_path: Path) -> None:
-    path = tmp_path / "a.delta"
+def written_with_version(directory: Path, version: int) -> tuple[Path, SnapshotRef]:
+    path = directory / "a.delta"
     ref = write(path, [keyed(0)])
     content = bytearray(path.read_bytes())
-    content[8] = 99
+    content[8] = version
     path.write_bytes(content)
+    return path, ref
+
+
+def test_a_newer_format_is_not_guessed_at(tmp_path: Path) -> None:
+    path, ref = written_with_version(tmp_path, 99)
     with pytest.raises(CheckpointError, match="format version 99"):
         list(read_sections(path, ref))
+
+
+def test_an_older_format_is_refused_with_what_to_do(tmp_path: Path) -> None:
+    path, ref = written_with_version(tmp_path, 1)
+    with pytest.raises(CheckpointError) as raised:
+        list(read_sections(path, ref))
+    assert not isinstance(raised.value, DamagedSnapshotError), "no other file is looked for"
+    text = str(raised.value)
+    assert f"snapshot {path} of epoch 7 has format version 1" in text
+    assert "reads version 2" in text and "Run the job with the headwater that wrote it, or start it without" in text
+    with pytest.raises(CheckpointError, match="format version 1"):
+        read_header(path, ref)
 
 
 def test_a_failed_write_leaves_nothing(tmp_path: Path) -> None:

@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 
-from headwater.checkpoint.finished_splits import FinishedSplits
+from headwater.checkpoint.finished_splits import FinishedSplits, FinishedSplitsRecord, SplitSegmentRef
 from headwater.checkpoint.manifest import Manifest, PartitionRecord, SourceRecord, SplitRecord
 from headwater.checkpoint.paths import CheckpointLayout, epoch_of_file_name
 from headwater.checkpoint.savepoint.savepoint import open_savepoint
 from headwater.checkpoint.snapshot.file import SnapshotRef, write_snapshot
+from headwater.checkpoint.storage.local import LocalStorage
 from headwater.checkpoint.store import ManifestStore
 from headwater.common.errors import CheckpointError, FencedError
 
@@ -282,20 +283,20 @@ class TestGarbage:
     ) -> None:
         for epoch in range(4):
             store.write(manifest(epoch, [snapshot(layout, epoch)]))
-        real_unlink = Path.unlink
+        real_unlink = os.unlink
         left = 3  # the three manifests, and then the process dies
 
-        def dying_unlink(path: Path, missing_ok: bool = False) -> None:
+        def dying_unlink(path: str) -> None:
             nonlocal left
             left -= 1
             if left < 0:
                 raise KeyboardInterrupt
-            real_unlink(path, missing_ok)
+            real_unlink(path)
 
-        monkeypatch.setattr(Path, "unlink", dying_unlink)
+        monkeypatch.setattr(os, "unlink", dying_unlink)
         with pytest.raises(KeyboardInterrupt):
             store.collect_garbage(keep=1)
-        monkeypatch.setattr(Path, "unlink", real_unlink)
+        monkeypatch.setattr(os, "unlink", real_unlink)
         assert len(names(layout.snapshots)) == 4
         survivor = ManifestStore(layout)
         latest = survivor.latest()
@@ -311,6 +312,68 @@ class TestGarbage:
         store.take_over("job")
         assert store.remove_orphans() == 2
         assert names(layout.snapshots) == [kept.name]
+
+    def test_a_driver_knows_its_garbage_without_looking(
+        self, layout: CheckpointLayout, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        store = ManifestStore(layout, durable=False)
+        store.take_over("job")
+        refs = {epoch: snapshot(layout, epoch) for epoch in range(1, 30)}
+        segment = SplitSegmentRef("src0-e000000000001-a.ids", 1, 1, 1, 1)
+        (layout.splits / segment.name).write_bytes(b"x")
+        listed: list[str] = []
+        real = LocalStorage.list
+        monkeypatch.setattr(LocalStorage, "list", lambda self, name: listed.append(name) or real(self, name))
+        for epoch in range(1, 30):
+            splits = FinishedSplitsRecord((segment,)) if epoch < 10 else FinishedSplitsRecord()
+            chain = [refs[e] for e in range(max(1, epoch - 4), epoch + 1)]
+            store.write(manifest(epoch, chain, sources={"files": SourceRecord(finished_splits=splits)}))
+            store.collect_garbage(keep=2)
+            if epoch == 1:
+                assert sorted(set(listed)) == ["manifests", "snapshots", "splits"], "the first time it looks"
+                listed.clear()
+            assert (layout.splits / segment.name).exists() is (epoch < 11)
+        assert listed == []
+        assert names(layout.manifests) == [f"epoch-{epoch:012d}.manifest" for epoch in (28, 29)]
+        written_since = [refs[e].name for e in range(24, 30)]
+        assert names(layout.snapshots) == sorted(written_since)
+
+    def test_what_no_manifest_named_is_found_when_a_driver_looks_again(
+        self, layout: CheckpointLayout, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        store = ManifestStore(layout, durable=False)
+        store.take_over("job")
+        store.write(manifest(1))
+        store.collect_garbage(keep=1)
+        stray, copied = snapshot(layout, 1, "failed"), snapshot(layout, 2)
+        store.write(manifest(2, [copied]))
+        store.collect_garbage(keep=1)
+        store.write(manifest(3))
+        store.collect_garbage(keep=1, protected=[copied.name])
+        assert names(layout.snapshots) == sorted([stray.name, copied.name])
+        monkeypatch.setattr("headwater.checkpoint.store.SWEEP_SECONDS", 0.0)
+        store.collect_garbage(keep=1, protected=[copied.name])
+        assert names(layout.snapshots) == [copied.name], "a savepoint may still be copying it"
+        store.collect_garbage(keep=1)
+        assert names(layout.snapshots) == []
+
+    def test_a_refused_deletion_is_tried_again(self, layout: CheckpointLayout, monkeypatch: pytest.MonkeyPatch) -> None:
+        store = ManifestStore(layout, durable=False)
+        store.take_over("job")
+        for epoch in (1, 2):
+            store.write(manifest(epoch, [snapshot(layout, epoch)]))
+            store.collect_garbage(keep=2)
+
+        def refuse(*_: Any) -> bool:
+            raise PermissionError(1, "Operation not permitted")
+
+        with monkeypatch.context() as patch:
+            patch.setattr(LocalStorage, "delete", refuse)
+            store.write(manifest(3, [snapshot(layout, 3)]))
+            assert store.collect_garbage(keep=2) == 0
+        assert store.collect_garbage(keep=2) == 2
+        assert [epoch_of_file_name(name) for name in names(layout.snapshots)] == [2, 3]
+        assert store.epochs() == [2, 3]
 
     def test_at_least_one_is_kept(self, store: ManifestStore) -> None:
         with pytest.raises(CheckpointError, match="num-retained is 0"):

@@ -23,6 +23,7 @@ from headwater.checkpoint.snapshot.file import write_snapshot
 from headwater.checkpoint.store import ManifestStore
 from headwater.cli.main import main
 from headwater.state.descriptors import ValueStateDescriptor
+from headwater.state.snapshot.payload import FORMAT
 from headwater.state.snapshot.section import BROADCAST, EVENT_TIMERS, KEYED, OPERATOR, Section
 from tests.unit.checkpoint.native_job import NativeJob
 
@@ -47,7 +48,7 @@ class Bomb:
 
 
 def state(keys: list[Any], values: list[Any], layout: Any = VALUE) -> bytes:
-    return pickle.dumps((1, layout, (keys, values, [])))
+    return pickle.dumps((FORMAT, layout, (keys, values, [])))
 
 
 def evil_module(trace: Path, directory: Path) -> bytes:
@@ -73,11 +74,13 @@ def sections(trace: Path, directory: Path) -> list[Section]:
         "layout": state(["k"], [1], (bomb, *VALUE[1:])),
         "all of it": pickle.dumps(bomb),
         "account": evil_module(trace, directory),
-        "escape": pickle.dumps((1, VALUE, "\x1b[2J")),
+        "escape": pickle.dumps((FORMAT, VALUE, "\x1b[2J")),
     }
     found = [Section(UID, KEYED, name, 0, content) for name, content in crafted.items()]
-    found += [Section(UID, kind, kind, -1, pickle.dumps((1, ("list",), bomb))) for kind in (OPERATOR, BROADCAST)]
-    return [*found, Section(UID, EVENT_TIMERS, "timers", 0, pickle.dumps((1, (), ([1], [bomb], [None], [0]))))]
+    unkeyed = pickle.dumps((FORMAT, ("list", False, False), bomb))
+    found += [Section(UID, kind, kind, -1, unkeyed) for kind in (OPERATOR, BROADCAST)]
+    timers = pickle.dumps((FORMAT, ("timers", False, False), (([1], [bomb], [None]), [0], [])))
+    return [*found, Section(UID, EVENT_TIMERS, "timers", 0, timers)]
 
 
 @pytest.fixture

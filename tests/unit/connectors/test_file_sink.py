@@ -69,6 +69,30 @@ class TestNames:
         (name,) = os.listdir(tmp_path)
         assert name.startswith(".part-1-3-0-") and name.endswith(".inprogress")
 
+    def test_a_new_bucket_survives_a_power_cut(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Whoever can find the file must find its directory, too."""
+        synced: list[str] = []
+        real = os.open
+
+        def spy(path: Any, flags: int, *more: Any, **named: Any) -> int:
+            if flags & os.O_DIRECTORY:
+                synced.append(str(path))
+            return real(path, flags, *more, **named)
+
+        builder = FileSink.for_row_format(str(tmp_path / "out"), LINES)
+        sink = builder.with_bucket_assigner(BucketAssigner.of(lambda value: f"a/{value}")).build()
+        writer = sink.create_writer(context())
+        monkeypatch.setattr(os, "open", spy)
+        writer.write_batch(["b", "c"], None)
+        assert set(synced) == {str(tmp_path), str(tmp_path / "out"), str(tmp_path / "out/a")}
+        writer.prepare_commit()
+        assert set(synced[-2:]) == {str(tmp_path / "out/a/b"), str(tmp_path / "out/a/c")}
+        synced.clear()
+        writer.begin_epoch(context(4))
+        writer.write_batch(["b"], None)
+        writer.prepare_commit()
+        assert synced == [str(tmp_path / "out/a/b")], "what is there already costs nothing"
+
     def test_a_file_is_begun_anew_at_its_size(self, tmp_path: Path) -> None:
         builder = FileSink.for_row_format(str(tmp_path), LINES).with_bucket_assigner(FLAT)
         sink = builder.with_rolling_policy(RollingPolicy.default_rolling_policy(part_size=10)).build()

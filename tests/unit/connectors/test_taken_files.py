@@ -76,6 +76,25 @@ def test_files_that_were_taken_away_are_committed(
     assert all(committable.final_name in caplog.text for committable in committables), "nothing is given up in silence"
 
 
+def test_there_is_one_note_and_it_is_of_the_last_commit(tmp_path: Path) -> None:
+    sink, reader = file_sink(tmp_path), Reader(tmp_path)
+    committer = sink.create_committer()
+    names: set[str] = set()
+    for epoch in range(3):
+        committables = prepared(sink, epoch)
+        committer.commit(committables)
+        reader.take()
+        (note,) = os.listdir(tmp_path)
+        assert note.startswith(".committing-")
+        names.add(note)
+    assert len(names) == 3
+    committer.commit(committables)  # the same driver is asked again, and so is the next one
+    sink.create_committer().commit(committables)
+    os.unlink(tmp_path / note)
+    with pytest.raises(CheckpointError, match="neither it nor its pending form"):
+        committer.commit(committables)
+
+
 class Crash(Exception):
     pass
 

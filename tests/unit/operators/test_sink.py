@@ -1,4 +1,4 @@
-"""The sink operator: one writer per epoch attempt, nothing committed that was not prepared."""
+"""The sink operator: one writer per epoch attempt, or one that stays; nothing committed that was not prepared."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from headwater.common.connector import Committer, Sink, SinkWriter, WriterContext
+from headwater.common.connector import Committer, ReusableSinkWriter, Sink, SinkWriter, WriterContext
 from headwater.common.errors import CheckpointError, UserCodeError
 from headwater.testing import OneInputOperatorHarness
 
@@ -114,3 +114,94 @@ def test_headwaters_own_errors_pass_unchanged() -> None:
     sink.fail_with = CheckpointError("part-1 is missing")
     with pytest.raises(CheckpointError, match="part-1"):
         OneInputOperatorHarness(sink).process_element(1)
+
+
+class LastingSink(LoggingSink):
+    def create_writer(self, context: WriterContext) -> SinkWriter:
+        self.log.append(("create", context.epoch, context.attempt_id))
+        return LastingWriter(self, context)
+
+
+class LastingWriter(LoggingWriter, ReusableSinkWriter):
+    def begin_epoch(self, context: WriterContext) -> None:
+        self._sink.log.append(("begin", context.epoch, context.attempt_id))
+        if self._sink.fail_with is not None:
+            raise self._sink.fail_with
+        self._attempt_id, self._values = context.attempt_id, []
+
+
+class TestWriterThatStaysOpen:
+    def test_it_goes_from_epoch_to_epoch(self) -> None:
+        sink = LastingSink()
+        with OneInputOperatorHarness(sink) as harness:
+            harness.process_elements([1, 2])
+            first = harness.snapshot()
+            assert harness.snapshot().committables == (), "an epoch without records does not concern it"
+            harness.process_element(3)
+            third = harness.snapshot()
+        assert first.committables == (("1-0", [(1, None), (2, None)]),)
+        assert third.committables == (("3-0", [(3, None)]),)
+        assert sink.log == [("create", 1, "1-0"), "prepare", ("begin", 3, "3-0"), "prepare", "close"]
+
+    def test_after_abort_another_one_is_made(self) -> None:
+        sink = LastingSink()
+        harness = OneInputOperatorHarness(sink)
+        harness.process_element(1)
+        harness.snapshot()
+        harness.process_element("lost")
+        harness.fail_epoch()
+        harness.process_element("kept")
+        assert harness.snapshot().committables == (("2-1", [("kept", None)]),)
+        made, begun = ("create", 1, "1-0"), ("begin", 2, "2-0")
+        assert sink.log == [made, "prepare", begun, "abort", "close", ("create", 2, "2-1"), "prepare"]
+
+    def test_an_epoch_that_fails_before_its_first_record_leaves_it_as_it_is(self) -> None:
+        sink = LastingSink()
+        harness = OneInputOperatorHarness(sink)
+        harness.process_element(1)
+        harness.snapshot()
+        harness.fail_epoch()
+        harness.process_element(2)
+        assert harness.snapshot().committables == (("2-1", [(2, None)]),)
+        assert sink.log == [("create", 1, "1-0"), "prepare", ("begin", 2, "2-1"), "prepare"]
+
+    def test_an_attempt_that_failed_after_its_preparation_is_written_again(self) -> None:
+        sink = LastingSink()
+        harness = OneInputOperatorHarness(sink)
+        harness.process_element(1)
+        harness.operator.prepare_commit()
+        harness.fail_epoch()
+        harness.process_element(1)
+        assert harness.snapshot().committables == (("1-1", [(1, None)]),)
+        assert sink.log == [("create", 1, "1-0"), "prepare", ("begin", 1, "1-1"), "prepare"]
+
+    def test_one_that_cannot_begin_is_closed(self) -> None:
+        sink = LastingSink()
+        harness = OneInputOperatorHarness(sink)
+        harness.process_element(1)
+        harness.snapshot()
+        sink.fail_with = OSError("connection lost")
+        with pytest.raises(OSError, match="connection lost"):
+            harness.process_element(2)
+        sink.fail_with = None
+        harness.fail_epoch()
+        harness.process_element(2)
+        assert harness.snapshot().committables == (("2-1", [(2, None)]),)
+        assert sink.log[2:] == [("begin", 2, "2-0"), "abort", "close", ("create", 2, "2-1"), "prepare"]
+
+    def test_one_that_cannot_prepare_is_closed(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        sink = LastingSink()
+        harness = OneInputOperatorHarness(sink)
+
+        def fail(self: LastingWriter) -> list[Any]:
+            raise OSError("disk full")
+
+        with monkeypatch.context() as patch:
+            patch.setattr(LastingWriter, "prepare_commit", fail)
+            harness.process_element(1)
+            with pytest.raises(OSError, match="disk full"):
+                harness.operator.prepare_commit()
+        assert sink.log == [("create", 1, "1-0"), "close"]
+        harness.fail_epoch()
+        harness.process_element(1)
+        assert harness.snapshot().committables == (("1-1", [(1, None)]),)

@@ -58,7 +58,7 @@ def joined(one: Record, other: Record) -> Record:
 
 
 ACTIONS = (
-    "change", "emit", "emit-side", "emit-in-tuple", "emit-reused", "emit-kept", "emit-key",
+    "change", "emit", "emit-side", "emit-in-tuple", "emit-reused", "emit-kept", "emit-key", "emit-plain",
     "store", "store-kept", "store-reused", "change-read", "change-read-and-store", "emit-read", "keep-read",
     "list-add", "list-change", "list-emit", "map-put", "map-change", "map-emit", "reduce-add", "reduce-emit",
     "keep", "change-kept", "set-timer",
@@ -99,6 +99,8 @@ class Program(KeyedProcessFunction):
             yield SIDE, record
         elif action == "emit-in-tuple":
             yield "in a tuple", mark, (record,)
+        elif action == "emit-plain":
+            yield mark, record.number, "plain"
         elif action == "emit-reused":
             change(self.reused, record.number)
             yield self.reused

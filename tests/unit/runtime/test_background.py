@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import threading
+import time
 
 import pytest
 
-from headwater.runtime.background import THREADS
+from headwater.runtime.background import THREADS, Threads
 from headwater.runtime.epoch.messages import Attempt
 from headwater.runtime.slot.fence import AttemptFence
 
@@ -48,3 +50,37 @@ def test_a_fence_lets_each_attempt_in_once_and_none_that_is_older() -> None:
     assert not fence.admits(Attempt(1, 3, 9)), "an earlier epoch"
     assert fence.admits(Attempt(2, 0, 0)), "a newer driver counts its epochs anew"
     assert not fence.admits(Attempt(1, 99, 0)), "the driver before it"
+
+
+def test_a_thread_that_is_done_takes_the_next_work() -> None:
+    threads = Threads()
+    first = threads.start("one", threading.get_ident).result(10)
+    deadline = time.monotonic() + 10
+    while not threads._idle:
+        assert time.monotonic() < deadline
+        time.sleep(0.001)
+    assert threads.start("two", threading.get_ident).result(10) == first
+
+
+def test_work_that_hangs_holds_up_no_other() -> None:
+    threads, go_on = Threads(), threading.Event()
+    hanging = threads.start("one", lambda: go_on.wait(30))
+    assert threads.start("two", lambda: 2).result(10) == 2
+    go_on.set()
+    assert hanging.result(10)
+
+
+def test_a_forked_process_starts_threads_of_its_own() -> None:
+    threads = Threads()
+    threads.start("one", lambda: None).result(10)
+    deadline = time.monotonic() + 10
+    while not threads._idle:
+        assert time.monotonic() < deadline
+        time.sleep(0.001)
+    pid = os.fork()
+    if pid == 0:
+        try:
+            os._exit(threads.start("two", lambda: 7).result(10))
+        except BaseException:
+            os._exit(1)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 7

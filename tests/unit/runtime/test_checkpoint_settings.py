@@ -10,7 +10,7 @@ import pytest
 from headwater.common import Configuration
 from headwater.datastream import CheckpointConfig
 from headwater.runtime.epoch.checkpoint_schedule import CheckpointSchedule, CheckpointSettings
-from headwater.runtime.job.launcher import _Job
+from headwater.runtime.job.launcher import Job
 from tests.unit.runtime.in_process_engine import plan_of
 from tests.unit.runtime.test_checkpoints import SpanningJob
 
@@ -35,7 +35,7 @@ def test_settings_of_a_program_reach_its_job(
 ) -> None:
     configuration = Configuration()
     set_it(CheckpointConfig(configuration))
-    job = _Job(plan_of(lambda env: env.from_collection([1])), configuration, None)
+    job = Job(plan_of(lambda env: env.from_collection([1])), configuration, None)
     assert job._checkpoint_settings() == expected
 
 

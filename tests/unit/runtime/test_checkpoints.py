@@ -24,6 +24,7 @@ from headwater.runtime.job.coordinator import Coordinator
 from headwater.runtime.job.endings import RescaleAsked
 from headwater.runtime.job.requests import RescaleRequest
 from headwater.runtime.job.serving import serve_requests
+from headwater.runtime.local import slot as local_slot
 from headwater.runtime.slot import slot as slot_module
 from headwater.runtime.slot import upload as upload_module
 from tests.unit.runtime.in_process_engine import InProcessEngine, plan_of
@@ -310,10 +311,6 @@ def test_a_full_snapshot_of_a_checkpoint_that_was_abandoned_is_not_used(
             fulls.append(name)
             self.names, self.ref = (name,), ref
 
-        @classmethod
-        def start(cls, name: str, write: Any) -> FullSnapshot:
-            return cls(name, write())
-
         def done(self) -> bool:
             return True
 
@@ -321,7 +318,7 @@ def test_a_full_snapshot_of_a_checkpoint_that_was_abandoned_is_not_used(
             return self.ref
 
     monkeypatch.setattr(slot_module, "write_snapshot", slow_in_partition_0)
-    monkeypatch.setattr(slot_module, "FullSnapshotChild", FullSnapshot)
+    monkeypatch.setattr(local_slot, "WrittenFull", FullSnapshot)
     monkeypatch.setattr(checkpoints_module, "GRACE_SECONDS", 60)
     job = SpanningJob(tmp_path, {1, 3})
     job.start()

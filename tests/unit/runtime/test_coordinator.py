@@ -96,6 +96,7 @@ class Job:
 
     def run(self) -> None:
         run_epochs(self.coordinator, PACE)
+        self.coordinator.checkpoints.wait_until_noted()
 
     def results(self) -> Counter[Any]:
         return Counter(self.sink.results())

@@ -27,7 +27,7 @@ from headwater.graph.checked_key_selector import CheckedKeySelector
 from headwater.graph.plan import Exchange, InputSpec
 from headwater.runtime.epoch.chunk import FrameKind, Header, decode_header, decode_records, payload_of
 from headwater.runtime.stage.edges import CHUNK_RECORDS, EdgeWriter
-from headwater.state.frozen_keys import frozen
+from headwater.state.keys.frozen_keys import frozen
 from headwater.state.keys.key_groups import KeyRouter, key_group, partition_of_key_group
 
 MAX_PARALLELISM = 128

@@ -22,10 +22,10 @@ from headwater.runtime.background import THREADS, Background
 from headwater.runtime.epoch.messages import EpochHeader
 from headwater.runtime.epoch.restart_policy import FixedDelay
 from headwater.runtime.epoch.sizing import EpochSizer
+from headwater.runtime.job import launcher
 from headwater.runtime.job.committers import SinkCommitters
 from headwater.runtime.job.coordinator import Coordinator
 from headwater.runtime.job.endings import RescaleAsked
-from headwater.runtime.job.launcher import _Job
 from headwater.runtime.job.requests import RescaleRequest, SavepointRequest
 from headwater.runtime.job.savepoint_copies import SavepointCopies
 from headwater.runtime.job.start import operator_shapes, prepare_start
@@ -324,7 +324,7 @@ def test_a_job_that_begins_with_the_state_of_a_finished_one_reads_its_sources(tm
         "execution.checkpointing.dir": str(job.layout.root),
         "execution.state-recovery.path": str(tmp_path / "savepoint"),
     }
-    launched = _Job(plan, Configuration.from_dict(settings), None)
+    launched = launcher.Job(plan, Configuration.from_dict(settings), None)
     launched.prepare()
     job.begin(2, None, build=one_source_more)
     launched._resume(job.coordinator)

@@ -13,17 +13,9 @@ from headwater.common import Configuration
 from headwater.common.errors import HeadwaterError
 from headwater.datastream import StreamExecutionEnvironment
 from headwater.runtime.job import launcher
-from headwater.runtime.job.launcher import _Job
 from headwater.testing import CollectingSink
-from tests.unit.runtime.in_process_engine import InProcessEngine
 
-
-@pytest.fixture
-def in_process(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
-    """Jobs run in this process, as long as this is not undone."""
-    monkeypatch.setattr(_Job, "_spark", lambda self: None)
-    monkeypatch.setattr(_Job, "_new_engine", lambda self, context: InProcessEngine(self._plan, self._start.layout))
-    return monkeypatch
+IN_PROCESS = {"headwater.master": "in-process"}
 
 
 def run(sink: CollectingSink, function: Any = lambda number: number, **conf: str) -> None:
@@ -38,25 +30,21 @@ def jobs_of_no_directory() -> list[str]:
     return os.listdir(directory) if directory.exists() else []
 
 
-def test_a_finished_job_needs_no_spark(
-    in_process: pytest.MonkeyPatch, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_finished_job_needs_no_spark(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     sink = CollectingSink(str(tmp_path / "out"))
     conf = {"execution.checkpointing.dir": str(tmp_path / "checkpoints")}
-    run(sink, **conf)
-    in_process.undo()
+    run(sink, **conf, **IN_PROCESS)
     run(sink, **conf)
     assert "finished in an earlier run" in caplog.text
     assert Counter(sink.results()) == Counter([1, 2, 3])
 
 
-@pytest.mark.usefixtures("in_process")
 def test_a_job_without_a_directory_leaves_none_behind(tmp_path: Path) -> None:
     sink = CollectingSink(str(tmp_path / "out"))
     before = jobs_of_no_directory()
-    run(sink)
+    run(sink, **IN_PROCESS)
     with pytest.raises(HeadwaterError, match="ZeroDivisionError"):
-        run(sink, lambda number: number // 0)
+        run(sink, lambda number: number // 0, **IN_PROCESS)
     with pytest.raises(HeadwaterError, match="nowhere"):
-        run(sink, **{"execution.state-recovery.path": str(tmp_path / "nowhere")})
+        run(sink, **{"execution.state-recovery.path": str(tmp_path / "nowhere")}, **IN_PROCESS)
     assert jobs_of_no_directory() == before

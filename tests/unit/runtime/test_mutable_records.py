@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from headwater.common import Time
+from headwater.common import Time, WatermarkStrategy
 from headwater.datastream import (
     AggregateFunction,
     DataStream,
@@ -19,10 +19,13 @@ from headwater.datastream import (
     ReduceFunction,
     StreamExecutionEnvironment,
 )
+from headwater.datastream.connectors.data_generator import DataGeneratorSource
+from headwater.datastream.connectors.number_seq import NumberSequenceSource, RangeReader
 from headwater.datastream.state import MapStateDescriptor, ValueStateDescriptor
 from headwater.datastream.window import EventTimeSessionWindows, SlidingEventTimeWindows, TumblingEventTimeWindows
 from headwater.runtime.epoch.messages import Attempt, Base, EpochHeader
 from headwater.runtime.job.source_progress import SplitSourceProgress
+from headwater.runtime.stage import source_task
 from headwater.runtime.stage.readers import Readers
 from headwater.runtime.stage.runner import RunnerIdentity, StageRunner
 from headwater.runtime.stage.source_task import run_source_task
@@ -236,18 +239,76 @@ def test_a_source_may_keep_what_it_hands_out() -> None:
     shared = [1]
 
     def build(env: StreamExecutionEnvironment) -> DataStream:
-        numbers = env.from_collection([shared, shared])
-        return numbers.map(lambda value: value.append(2) or value).rebalance().union(numbers.rebalance()).map(str)
+        return changed_and_as_it_is(env.from_collection([shared, shared]))
 
+    for outputs in read_twice(build):  # an epoch that is replayed reads the same records again
+        assert outputs == {0: ["[1, 2]"] * 2, 1: ["[1]"] * 2}
+
+
+def reusing() -> Iterator[list[int]]:
+    buffer: list[int] = []
+    for number in range(3):
+        buffer.append(number)
+        yield buffer
+
+
+class Reused:
+    def __init__(self) -> None:
+        self.buffer: list[int] = []
+
+    def map(self, index: int) -> list[int]:
+        self.buffer[:] = range(index + 1)
+        return self.buffer
+
+
+SOURCES: dict[str, Callable[[StreamExecutionEnvironment], DataStream]] = {
+    "add_source": lambda env: env.add_source(reusing),
+    "generator": lambda env: env.from_source(
+        DataGeneratorSource(Reused(), 3), WatermarkStrategy.no_watermarks(), "generated"
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SOURCES)
+@pytest.mark.parametrize("batch", [1, 2, 100])
+def test_a_function_that_makes_records_may_reuse_one_object(name: str, batch: int) -> None:
+    for outputs in read_twice(lambda env: changed_and_as_it_is(SOURCES[name](env)), batch):
+        assert outputs == {
+            0: ["[0, 2]", "[0, 1, 2]", "[0, 1, 2, 2]"],
+            1: ["[0]", "[0, 1]", "[0, 1, 2]"],
+        }
+
+
+@pytest.mark.parametrize("gives_away", [True, False])
+def test_records_that_a_reader_gives_away_are_not_copied(gives_away: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    copied: list[Any] = []
+    monkeypatch.setattr(source_task, "all_captured", lambda records: copied.extend(records) or records)
+    monkeypatch.setattr(RangeReader, "gives_away", gives_away)
+    source = NumberSequenceSource(0, 2)
+    read_twice(lambda env: env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers").map(str))
+    assert copied == ([] if gives_away else [0, 1, 2] * 2)
+
+
+Build = Callable[[StreamExecutionEnvironment], DataStream]
+
+
+def changed_and_as_it_is(lists: DataStream) -> DataStream:
+    return lists.map(lambda value: value.append(2) or value).rebalance().union(lists.rebalance()).map(str)
+
+
+def read_twice(build: Build, batch: int = 100) -> list[dict[int, list[str]]]:
+    """What the source's stage puts out, per edge: in an epoch, and when the epoch is replayed."""
     plan = plan_of(build)
     base = Base(-1, "start", -1, "start")
-    header = EpochHeader(Attempt(1, 0, 0, "run"), base, 0, checkpointing=False, final=False, batch_records=100)
+    header = EpochHeader(Attempt(1, 0, 0, "run"), base, 0, checkpointing=False, final=False, batch_records=batch)
     progress = SplitSourceProgress(plan.sources[0], None)
     progress.discover(1)
-    for _ in range(2):  # an epoch that is replayed reads the same records again
+    outputs = []
+    for _ in range(2):
         frames: list[bytes] = []
         runner = StageRunner(plan, 0, RunnerIdentity("job", 0), lambda target, frame, kept=frames: kept.append(frame))
         runner.open()
         for task in progress.plan(0, 100, 1, final=False):
             list(run_source_task(runner, task, plan.sources[0], header, Readers()))
-        assert outputs_of(frames) == {0: ["[1, 2]"] * 2, 1: ["[1]"] * 2}
+        outputs.append(outputs_of(frames))
+    return outputs

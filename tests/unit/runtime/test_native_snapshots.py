@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -301,14 +302,14 @@ def test_one_that_hangs_is_given_up_and_the_next_one_is_tried(
     driver: RocksDriver, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     slot = driver.new_slot()
-    monkeypatch.setattr(slot, "_checkpoint_seconds", 0.0)
+    monkeypatch.setattr(slot, "_clock", count(0.0, 1_000.0).__next__)
     hanging: list[Callable[[], Any]] = []
     monkeypatch.setattr(slot._natives, "_background", Later(hanging))
     for number in range(7):
         commit(driver, slot, (number, "x"))
     assert len(hanging) >= 2
-    assert "native snapshot of stage 1 partition 0 was not written within 0 s" in caplog.text
-    monkeypatch.setattr(slot, "_checkpoint_seconds", 600.0)
+    assert "native snapshot of stage 1 partition 0 was not written within 600 s" in caplog.text
+    monkeypatch.setattr(slot, "_clock", time.monotonic)
     monkeypatch.setattr(slot._natives, "_background", THREADS)
     driver.until_native(slot, (1, "y"))
     hanging[0]()  # the first one wakes up: nobody wants it, and it says nothing

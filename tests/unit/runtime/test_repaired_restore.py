@@ -146,6 +146,7 @@ class Damager:
     def strike(self) -> bool:
         for slot in self.job.engine.slots.by_place.values():
             finish_upload(slot)
+        self.job.coordinator.checkpoints.wait_until_noted()  # what is garbage has gone
         chains = [self.job.store.load(epoch).partition(1, 0) for epoch in self.job.store.epochs()]
         bases = [chain.snapshots[0] for chain in chains if chain is not None and chain.snapshots]
         if self.damaged is None and len(bases) > 1 and bases[-1].kind == "full" and bases[-1] != bases[-2]:

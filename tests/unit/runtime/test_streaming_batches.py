@@ -82,7 +82,7 @@ def test_a_job_that_loses_state_in_a_batch_goes_back_and_runs_the_batch_again(jo
     def lose(header: EpochHeader) -> None:
         if header.attempt.epoch == lost_in and not lost:
             lost.append(lost_in)
-            job.engine.slots.clear()
+            job.engine.slots.by_place.clear()
             raise AttemptFailedError("state is gone", FailureReason.STATE_LOST)
 
     job.engine.before = lose

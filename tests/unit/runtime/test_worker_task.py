@@ -26,7 +26,8 @@ from headwater.runtime.epoch.messages import Attempt, Base, EpochHeader, SourceA
 from headwater.runtime.job.source_progress import SplitSourceProgress
 from headwater.runtime.main_module import capture_main
 from headwater.runtime.slot.starter import SlotLaunch
-from headwater.runtime.spark.tasks import WorkerJob, operator_stage, source_stage
+from headwater.runtime.spark.tasks import operator_stage, source_stage
+from headwater.runtime.spark.worker_job import WorkerJob
 from tests.unit.runtime.in_process_engine import plan_of
 
 NUMBERS = DataGeneratorSource(str, 2)
@@ -93,7 +94,7 @@ def test_a_plan_that_cannot_be_loaded_is_the_users_error_at_once(launch: SlotLau
     header = EpochHeader(Attempt(1, 0, 0, "run"), Base(-1, "start", -1, "start"), 1, False, False)
     routed = list(source_stage(header, broken, task))
     assert [target for target, _ in routed] == [0, 1, 2]
-    ((_, frame),) = operator_stage(header, broken, 1, 0, [frame for _, frame in routed[:1]])
+    ((_, frame),) = operator_stage(broken, 1, 0, [frame for _, frame in routed[:1]])
     failure = pickle.loads(payload_of(frame))
     assert isinstance(failure.error, SerializationError)
     assert "cannot be loaded in a Python worker" in str(failure)

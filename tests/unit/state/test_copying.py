@@ -9,6 +9,7 @@ from collections import Counter, OrderedDict
 from dataclasses import dataclass, field
 from decimal import Decimal
 from enum import Enum
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import pytest
@@ -47,6 +48,54 @@ class TupleWithDict(tuple):  # type: ignore[type-arg]  # its __dict__ can change
     pass
 
 
+@dataclass(frozen=True, slots=True)
+class FrozenSlots:
+    content: Any
+
+
+class SubclassOfFrozen(Frozen):
+    """No dataclass itself: attributes of its own can be set."""
+
+
+class WithOwnIteration(Point):
+    __slots__ = ()
+
+    def __iter__(self) -> Any:
+        return iter(())
+
+
+@dataclass(frozen=True)
+class Caching:
+    x: int
+
+    @cached_property
+    def parts(self) -> list[int]:
+        return [self.x]
+
+
+def _with_cached_list() -> Caching:
+    caching = Caching(1)
+    caching.parts.append(2)
+    return caching
+
+
+class Pretender:
+    """Says that it is a number."""
+
+    def __init__(self) -> None:
+        self.__dict__["number"] = 1
+
+    @property
+    def __class__(self) -> Any:
+        return int
+
+    def __eq__(self, other: object) -> bool:
+        return vars(self) == vars(other)
+
+    def __repr__(self) -> str:
+        return "Pretender()"
+
+
 IMMUTABLE = [
     None,
     True,
@@ -63,6 +112,9 @@ IMMUTABLE = [
     frozenset([1, (2,)]),
     Point(1, "a"),
     Frozen((1, 2)),
+    FrozenSlots((1, 2)),
+    WithOwnIteration(1, 2),
+    Caching(1),
     range(3),
     len,
     int,
@@ -77,6 +129,10 @@ MUTABLE = [
     Point(1, []),
     Frozen([]),
     Frozen(Frozen({})),
+    FrozenSlots([]),
+    SubclassOfFrozen(1),
+    _with_cached_list(),
+    Pretender(),
     Open(),
     Counter2D(),
     Row(1),
@@ -97,6 +153,10 @@ def test_mutable_values_are_copied(value: Any) -> None:
     copied = protective_copy(value)
     assert copied == value and type(copied) is type(value)
     assert copied is not value
+
+
+def test_a_tuple_that_hides_its_parts() -> None:
+    assert not is_immutable(WithOwnIteration(1, []))
 
 
 nested = st.recursive(

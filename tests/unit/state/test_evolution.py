@@ -12,8 +12,11 @@ from hypothesis import strategies as st
 
 from headwater.state.evolution.changed_classes import StoredRecord
 from headwater.state.snapshot import payload
+from headwater.state.snapshot.entries import ValueEntries
+from headwater.state.snapshot.layout import StateLayout
 from tests.unit.state.changing_module import ChangingModule, changing_module
 
+LAYOUT = StateLayout("value", ttl=False, namespaced=False)
 FORMS = ["", "(slots=True)", "(frozen=True)", "(frozen=True, slots=True)"]
 
 
@@ -24,12 +27,13 @@ def module() -> Iterator[ChangingModule]:
 
 
 def stored(value: Any) -> bytes:
-    return payload.encode(("value",), (["k"], [value], []), "uid", "state")
+    return payload.encode(LAYOUT, ValueEntries(["k"], [value]), "uid", "state")
 
 
 def read(data: bytes) -> tuple[Any, tuple[payload.ClassChange, ...]]:
-    decoded = payload.decode_evolved(data, "uid", "state")
-    return decoded.entries[1][0], decoded.changes
+    _, entries, changes = payload.decode(data, "uid", "state")
+    assert isinstance(entries, ValueEntries)
+    return entries.values[0], changes
 
 
 def evolve(module: ChangingModule, old: str, value: str, new: str) -> tuple[Any, tuple[payload.ClassChange, ...]]:
@@ -90,9 +94,11 @@ def test_plain_namedtuple(module: ChangingModule) -> None:
 
 def test_every_default_factory_value_is_its_own(module: ChangingModule) -> None:
     module.define("@dataclass\nclass P:\n  a: int")
-    data = payload.encode(("value",), ([1, 2], [module.make("P(1)"), module.make("P(2)")], []), "u", "s")
+    data = payload.encode(LAYOUT, ValueEntries([1, 2], [module.make("P(1)"), module.make("P(2)")]), "u", "s")
     module.define("@dataclass\nclass P:\n  a: int\n  seen: list = field(default_factory=list)")
-    first, second = payload.decode(data, "u", "s")[1][1]
+    entries = payload.decode(data, "u", "s").entries
+    assert isinstance(entries, ValueEntries)
+    first, second = entries.values
     assert first.seen == [] and first.seen is not second.seen
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from headwater.common.types import Row, RowKind
-from headwater.state.frozen_keys import frozen
+from headwater.state.keys.frozen_keys import frozen
 from headwater.state.keys.stable_hash import stable_hash
 from headwater.state.rocksdb.keys import encode_key
 from tests.unit.state.key_samples import ONE_KEY_EACH, Point

@@ -21,7 +21,7 @@ from headwater.common.errors import InvalidKeyError, StateError, StateMigrationE
 from headwater.common.types import Row, RowKind
 from headwater.state.backends import make_keyed_backend
 from headwater.state.descriptors import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
-from headwater.state.key_classes import KNOWN
+from headwater.state.keys.key_classes import KNOWN
 from headwater.state.keys.key_groups import key_group, key_group_range
 from headwater.state.keys.stable_hash import stable_hash
 from headwater.state.rocksdb.keys import encode_key

@@ -12,7 +12,12 @@ from typing import Any
 import pytest
 
 from headwater.common.errors import SerializationError, StateError
+from headwater.state.restricted import StandIns
 from headwater.state.snapshot import payload
+from headwater.state.snapshot.entries import TIMERS, MapEntries, ValueEntries
+from headwater.state.snapshot.layout import StateLayout
+
+LAYOUT = StateLayout("value", ttl=False, namespaced=False)
 
 
 @dataclass
@@ -22,9 +27,34 @@ class Enricher:
 
 
 def test_round_trip() -> None:
-    entries = ([1, "a", ("b", 2)], [None, [1, {"x": {1}}], b"c"], [])
-    data = payload.encode(("value", False, False), entries, "uid", "state")
-    assert payload.decode(data, "uid", "state") == (("value", False, False), entries)
+    entries = ValueEntries([1, "a", ("b", 2)], [None, [1, {"x": {1}}], b"c"])
+    data = payload.encode(LAYOUT, entries, "uid", "state")
+    assert payload.decode(data, "uid", "state") == (LAYOUT, entries, ())
+
+
+KEYS = {1: ["a", ("b", 2), 3], 2: [("a", 0), (("b", 2), 60_000)], 3: [(5, "a", None), (-6, ("b", 2), "w")]}
+
+
+@pytest.mark.parametrize(
+    ("kind", "width", "content"),
+    [
+        ("value", 1, [(1, 2), "x", None]),
+        ("value", 2, [(1, 2), (3, 4)]),
+        ("folded panes", 2, [1, 2]),
+        (TIMERS, 3, [1 << 15, 2 << 15]),
+    ],
+)
+@pytest.mark.parametrize("times", [1, 20], ids=["few", "many"])
+def test_keys_of_several_parts_are_stored_as_columns(kind: str, width: int, content: list[Any], times: int) -> None:
+    layout = StateLayout(kind, ttl=False, namespaced=width == 2)
+    keys, deleted = KEYS[width] * times, KEYS[width][:1] * times
+    entries = ValueEntries(keys, content * times, deleted)
+    data = payload.encode(layout, entries, "u", "s")
+    assert payload.decode(data, "u", "s") == (layout, entries, ())
+    if width > 1:
+        assert pickle.loads(data)[2][0] == tuple(map(list, zip(*keys, strict=True)))
+    nothing = ValueEntries([], [], deleted)
+    assert payload.decode(payload.encode(layout, nothing, "u", "s"), "u", "s").entries == nothing
 
 
 @pytest.mark.parametrize(
@@ -39,13 +69,21 @@ def test_round_trip() -> None:
 )
 def test_what_cannot_be_pickled_is_named(value: Any, expected: str) -> None:
     with pytest.raises(SerializationError, match=f"state 'cache' of operator 'enrich'.*{expected}"):
-        payload.encode(("value",), (["k1", "k2"], ["fine", value], []), "enrich", "cache")
+        payload.encode(LAYOUT, ValueEntries(["k1", "k2"], ["fine", value]), "enrich", "cache")
+
+
+def test_what_cannot_be_pickled_in_a_changed_map_is_named() -> None:
+    entries = MapEntries(["k"], [{"fine": 1, "bad": threading.Lock()}], [["gone"]])
+    with pytest.raises(SerializationError, match=r"state 'cache' of operator 'enrich'.*\['bad'\] is a lock"):
+        payload.encode(StateLayout("map", False, False), entries, "enrich", "cache")
 
 
 _WRITER = """
 import sys
 from dataclasses import dataclass
 from headwater.state.snapshot import payload
+from headwater.state.snapshot.entries import ValueEntries
+from headwater.state.snapshot.layout import StateLayout
 
 def make():
     @dataclass
@@ -53,7 +91,7 @@ def make():
         x: int
     return Local
 
-sys.stdout.buffer.write(payload.encode(("value",), ([1], [make()(5)], []), "u", "s"))
+sys.stdout.buffer.write(payload.encode(StateLayout("value", False, False), ValueEntries([1], [make()(5)]), "u", "s"))
 """
 
 
@@ -64,8 +102,8 @@ def test_classes_that_no_module_has_are_stored_by_value() -> None:
         capture_output=True,
         check=True,
     ).stdout
-    _, (_, values, _) = payload.decode(written, "u", "s")
-    assert values[0].x == 5
+    entries = payload.decode(written, "u", "s").entries
+    assert isinstance(entries, ValueEntries) and entries.values[0].x == 5
 
 
 def test_damaged_bytes_are_refused() -> None:
@@ -73,10 +111,30 @@ def test_damaged_bytes_are_refused() -> None:
         payload.decode(b"nonsense", "u", "s")
 
 
-@pytest.mark.parametrize("content", [(2, (), ()), (), [], "x"], ids=repr)
+@pytest.mark.parametrize("content", [(1, ("value", False, False), ([], [], [])), (), [], "x"], ids=repr)
 def test_another_format_is_refused(content: Any) -> None:
-    with pytest.raises(StateError, match="written by another version"):
+    with pytest.raises(StateError, match=r"expected 2; it was written by another version.*run the job with that one"):
         payload.decode(pickle.dumps(content), "u", "s")
+
+
+@pytest.mark.parametrize(
+    ("layout", "columns", "expected"),
+    [
+        (("tree", False, False), ([], [], []), "unknown kind 'tree'"),
+        (("value", False, False), ([], []), "2 columns, expected the 3 of ValueEntries"),
+        (("value", False, False), ([], [], {}), "3 columns, expected the 3 of ValueEntries"),
+        ((), ([], [], []), r"it has the layout \(\); expected kind, ttl"),
+        (("value", False, False, "x"), ([], [], []), "it has the layout .*; expected kind, ttl"),
+        ((5, False, False), ([], [], []), "it has the layout .*; expected kind, ttl"),
+        (5, (), "it has the layout 5; expected kind, ttl"),
+        (("value", False, False), None, "cannot be read"),
+    ],
+)
+def test_entries_that_are_none_are_refused(layout: Any, columns: Any, expected: str) -> None:
+    content = pickle.dumps((payload.FORMAT, layout, columns))
+    for decode in (payload.decode, lambda data, *names: payload.decode_restricted(data, StandIns(), *names)):
+        with pytest.raises(StateError, match=f"state 's' of operator 'u' .*{expected}"):
+            decode(content, "u", "s")
 
 
 @dataclass
@@ -87,17 +145,19 @@ class Point:
 
 def test_builtin_values_are_stored_as_they_always_were() -> None:
     content = (["k"], [{"a": [1, 2.5, ("x", None)]}], [])
-    assert payload.encode(("value",), content, "u", "s") == pickle.dumps((1, ("value",), content), 5)
+    data = payload.encode(LAYOUT, ValueEntries(*content), "u", "s")
+    assert data == pickle.dumps((payload.FORMAT, tuple(LAYOUT), content), 5)
 
 
 def test_payloads_with_and_without_schemas_can_both_be_read() -> None:
-    entries = (["k"], [Point(1, 2)], [])
-    old = pickle.dumps((1, ("value",), entries), 5)
-    new = payload.encode(("value",), entries, "u", "s")
-    assert new.startswith(old) and len(new) > len(old)
-    assert payload.decode(old, "u", "s") == payload.decode(new, "u", "s") == (("value",), entries)
-    assert pickle.loads(new) == (1, ("value",), entries), "as a reader that knows no schemas would"
-    (schema,) = payload.stored_schemas(new)
+    entries = ValueEntries(["k"], [Point(1, 2)])
+    content = (payload.FORMAT, tuple(LAYOUT), entries.columns())
+    without = pickle.dumps(content, 5)
+    data = payload.encode(LAYOUT, entries, "u", "s")
+    assert data.startswith(without) and len(data) > len(without)
+    assert payload.decode(without, "u", "s") == payload.decode(data, "u", "s") == (LAYOUT, entries, ())
+    assert pickle.loads(data) == content, "as a reader that knows no schemas would"
+    (schema,) = payload.stored_schemas(data)
     assert (schema.qualname, schema.fields) == ("Point", (("x", "int"), ("y", "int")))
 
 

@@ -29,6 +29,8 @@ from headwater.state.restricted import StandIn, StandIns
 from headwater.state.rocksdb.database import Database
 from headwater.state.rocksdb.options import RocksDBMemory
 from headwater.state.snapshot import payload
+from headwater.state.snapshot.entries import ValueEntries
+from headwater.state.snapshot.layout import StateLayout
 
 
 @dataclass(frozen=True)
@@ -115,14 +117,15 @@ def test_classes_in_the_pickle_itself_are_not_made() -> None:
 
 def test_what_is_stored_once_more_stays_a_stand_in() -> None:
     """As the entries of a database are, on their way to a section."""
-    content = payload.encode(("value", False, False), (["k"], [Point(1, 2)], []), "op", "s")
+    entries = ValueEntries(["k"], [Point(1, 2)])
+    content = payload.encode(StateLayout("value", False, False), entries, "op", "s")
     stand_ins = StandIns()
     first = payload.decode_restricted(content, stand_ins, "op", "s")
     again = payload.encode(first.layout, first.entries, "op", "s")
     assert payload.stored_schemas(again) == payload.stored_schemas(content)
     second = payload.decode_restricted(again, StandIns(), "op", "s")
-    assert vars(second.entries[1][0]) == {"x": 1, "y": 2}
-    assert payload.decode(again, "op", "s")[1] == (["k"], [Point(1, 2)], [])
+    assert isinstance(second.entries, ValueEntries) and vars(second.entries.values[0]) == {"x": 1, "y": 2}
+    assert payload.decode(again, "op", "s").entries == entries
 
 
 exploded: list[Any] = []

@@ -11,6 +11,9 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from headwater.common.errors import StateError
 from headwater.state.keys.key_groups import key_group
+from headwater.state.snapshot import payload
+from headwater.state.snapshot.entries import ValueEntries
+from headwater.state.snapshot.layout import StateLayout
 from headwater.state.snapshot.section import EVENT_TIMERS, Section
 from headwater.state.timers import Timer, TimerQueue
 
@@ -126,9 +129,7 @@ def test_ties_of_two_old_partitions_have_one_order_after_every_restore() -> None
 
 
 def test_a_section_of_something_else_is_refused() -> None:
-    from headwater.state.snapshot import payload
-
-    data = payload.encode(("value", False, False), ([], [], []), "uid", "x")
+    data = payload.encode(StateLayout("value", False, False), ValueEntries([], []), "uid", "x")
     with pytest.raises(StateError, match="not timers"):
         make_queue().load_section(Section("uid", EVENT_TIMERS, "timers", 0, data))
 

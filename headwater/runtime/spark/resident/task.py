@@ -15,17 +15,15 @@ from typing import Any
 
 from pyspark import TaskContext
 
-from headwater.graph.plan import JobPlan
 from headwater.runtime.epoch.failure import ConnectionLostError, failure_of
 from headwater.runtime.epoch.messages import EpochHeader, SourceTask
 from headwater.runtime.slot.protocol import Message, Receiver, authenticate_client, send
 from headwater.runtime.slot.relay import Relay
 from headwater.runtime.slot.starter import SlotLaunch
-from headwater.runtime.spark.tasks import WorkerJob
+from headwater.runtime.spark.worker_job import WorkerJob
 from headwater.runtime.spark.worker_watch import watch_this_worker
 from headwater.runtime.stage.readers import KeptReaders
 from headwater.runtime.stage.round import Round
-from headwater.runtime.stage.runners import StatelessRunners
 from headwater.runtime.stage.waiting import can_wait, wait_for_input
 
 CONNECT_SECONDS = 10
@@ -82,7 +80,7 @@ class ResidentTask:
         self._launch = launch
         self._relay = Relay(launch)
         self._readers = KeptReaders()
-        self._job: tuple[JobPlan, StatelessRunners] | None = None
+        self._job: WorkerJob | None = None
 
     def serve(self) -> None:
         """Do what the driver says, until it says SHUTDOWN or is gone."""
@@ -104,19 +102,13 @@ class ResidentTask:
 
     def _run(self, header: EpochHeader, tasks: list[SourceTask]) -> None:
         try:
-            plan, runners = self._loaded()
-            acks = Round(plan, header, runners, self._readers, self._relay).run(tasks)
+            job = self._job = WorkerJob.of(self._launch)
+            acks = Round(job.plan, header, job.runners, self._readers, self._relay).run(tasks)
         except Exception as error:
             self._relay.abandon()
             send(self._sock, Message.FAILED, pickle.dumps(failure_of(error, "the resident task")))
         else:
             send(self._sock, Message.ACKS, pickle.dumps(acks, 5))
-
-    def _loaded(self) -> tuple[JobPlan, StatelessRunners]:
-        if self._job is None:
-            plan = WorkerJob.of(self._launch).plan
-            self._job = plan, StatelessRunners(plan, self._launch.job_id)
-        return self._job
 
     def _wait(self, milliseconds: int) -> None:
         """Tell the driver when a source has input, unless something else comes from it first."""
@@ -130,4 +122,4 @@ class ResidentTask:
         self._relay.close()
         self._readers.close()
         if self._job is not None:
-            self._job[1].close()
+            self._job.runners.close()

@@ -131,7 +131,7 @@ def test_native_checkpoints_in_parts_write_what_stays_as_it_is(job: Job, monkeyp
         job.apply({key: number for key in range(5)})
         job.backend.commit_epoch(cut=True)
         _, sections = job.backend.new_native_parts()
-        on_top = sum(len(decode(section.payload, "op", "v")[1][0]) for section in sections)
+        on_top = sum(len(decode(section.payload, "op", "v").entries.keys) for section in sections)
         job.backend.checkpoint_completed()
         written.append((job.stored(), on_top))
     # At first all have just changed. Then those that have not go to the database, until few enough wait.

@@ -30,7 +30,7 @@ from typing import Any
 
 from headwater.common.errors import InvalidKeyError, short_repr
 from headwater.common.types import Row
-from headwater.state.frozen_keys import FrozenDict, FrozenList, frozen
+from headwater.state.keys.frozen_keys import FrozenDict, FrozenList, frozen
 from headwater.time.windows import CountWindow, GlobalWindow, TimeWindow, Window
 
 CURE = "use a str, a number, a tuple or another immutable value as the key"

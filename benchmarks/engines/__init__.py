@@ -1,0 +1,1 @@
+"""What the engines cost beside latency: growth with parallelism, an idle job, throughput."""
