@@ -94,7 +94,7 @@ class SlotServers:
 
     def close_connections(self, *places: Place) -> None:
         """Close the ends of all connections that these slots have accepted."""
-        for place, sock in self._accepted:
+        for place, sock in list(self._accepted):  # a relay that notices may come again at once
             if place in places and sock.fileno() >= 0:
                 sock.shutdown(socket.SHUT_RDWR)
 
