@@ -5,11 +5,16 @@ from __future__ import annotations
 from collections import Counter
 from itertools import product
 
+import pytest
+
 from headwater.runtime.epoch import fault
 from tests.recovery.conftest import MakeRun
 from tests.recovery.runs import Fault, assert_same
 
 ROUNDS = 2
+ENGINE = "headwater.epoch.engine"
+ENGINES = ("shuffle", "resident")
+"""The victim "worker" is the Spark task of one partition, or the resident task."""
 
 # One fault per epoch, so that each hits a job that has just recovered from another kind of fault.
 SLOTS_AND_WORKERS = [
@@ -32,8 +37,9 @@ def test_each_step_is_hit_at_least_five_times() -> None:
     assert set(fires) == set(fault.STEPS) and min(fires.values()) >= 5
 
 
-def test_slots_and_workers_killed_at_every_step(make_run: MakeRun, unfailed_lines: Counter[str]) -> None:
-    run = make_run()
+@pytest.mark.parametrize("engine", ENGINES)
+def test_slots_and_workers_killed_at_every_step(engine: str, make_run: MakeRun, unfailed_lines: Counter[str]) -> None:
+    run = make_run(conf={ENGINE: engine})
     run.plan(SLOTS_AND_WORKERS)
     progress = run.finish()
     run.assert_all_fired_in_mid_run()
@@ -44,9 +50,10 @@ def test_slots_and_workers_killed_at_every_step(make_run: MakeRun, unfailed_line
     assert not run.pending_files()
 
 
-def test_driver_killed_at_every_step(make_run: MakeRun, unfailed_lines: Counter[str]) -> None:
+@pytest.mark.parametrize("engine", ENGINES)
+def test_driver_killed_at_every_step(engine: str, make_run: MakeRun, unfailed_lines: Counter[str]) -> None:
     """The next driver starts at once, while the JVM and the slots of the one before are still about to end."""
-    run = make_run()
+    run = make_run(conf={ENGINE: engine})
     run.plan(DRIVERS)
     run.finish()
     run.assert_all_fired_in_mid_run()

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-import select
 import socket
+
+from headwater.common.machine.descriptors import wait_any
 
 
 class Wakeup:
@@ -34,9 +35,7 @@ class Wakeup:
 
     def wait(self, seconds: float) -> bool:
         """Wait until it is set, but not longer. Return True if it is set."""
-        poll = select.poll()
-        poll.register(self._reader, select.POLLIN)
-        return bool(poll.poll(max(0.0, seconds) * 1000))
+        return bool(wait_any([self._reader.fileno()], seconds))
 
     def close(self) -> None:
         self._reader.close()

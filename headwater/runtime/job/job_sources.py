@@ -64,7 +64,7 @@ class JobSources:
         return SourceFacts(
             exhausted=self.exhausted,
             readable=bool(self.unread_dataframes() or asked),
-            watched=watching and all(source.source.waits for source in asked),
+            watched=watching and all(source.source.waits and source.all_opened for source in asked),
             rate_allows_ms=_earliest(limited),
             discovery_ms=_earliest(discoveries),
         )

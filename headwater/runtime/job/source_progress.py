@@ -55,6 +55,11 @@ class SplitSourceProgress:
         """The source is bounded, and every split is read to its end."""
         return self.source.bounded and self._discovered_ms is not None and not self._active
 
+    @property
+    def all_opened(self) -> bool:
+        """An epoch has opened every split: none has come since."""
+        return all(state.position is not None for state in self._active.values())
+
     def can_read(self, now_ms: int) -> bool:
         """Return True if an epoch could read something now: there are splits, and the rate limit allows it."""
         return bool(self._active) and self._rate_allows(now_ms) > 0

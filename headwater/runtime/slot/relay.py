@@ -62,7 +62,10 @@ class _Call:
         self._unsent: deque[bytes | memoryview] = deque()
 
     def send(self) -> bool:
-        """Send what the socket takes now. Return True if more is to be sent."""
+        """Send what the socket takes now. Return True if more is to be sent.
+
+        If the other end has closed, the rest is dropped: whoever reads finds why, or the end of the connection.
+        """
         try:
             while self._unsent or self._refill():
                 part = self._unsent[0]
@@ -73,8 +76,9 @@ class _Call:
                     self._unsent[0] = memoryview(part)[sent:]
         except BlockingIOError:
             return True
-        except OSError as error:
-            raise ConnectionLostError(f"connection lost while sending: {error}") from error
+        except OSError:
+            self._messages = iter(())
+            self._unsent.clear()
         return False
 
     def _refill(self) -> bool:
@@ -125,8 +129,8 @@ class Relay:
         sock, address = self._connection(known, place)
         sock.setblocking(False)
         call = self._calls[place] = _Call(sock, address, begin, steps)
-        call.waits_to_send = call.send()
-        self._selector.register(sock, _interest(call), call)
+        self._selector.register(sock, selectors.EVENT_READ, call)
+        self._send(call)
 
     def events(self) -> Iterator[Event]:
         """What the slots say, in the order in which it arrives, until all have acknowledged.
@@ -143,13 +147,19 @@ class Relay:
     def _serve(self, call: _Call, ready: int) -> None:
         call.heard = time.monotonic()
         if ready & selectors.EVENT_WRITE:
-            call.waits_to_send = call.send()
-            self._selector.modify(call.sock, _interest(call), call)
+            self._send(call)
         if ready & selectors.EVENT_READ:
             for event in call.events():
                 if isinstance(event, PartitionAck):
                     self._end(call)
                 self._events.append(event)
+
+    def _send(self, call: _Call) -> None:
+        waits_to_send = call.send()
+        if waits_to_send != call.waits_to_send:
+            call.waits_to_send = waits_to_send
+            interest = selectors.EVENT_READ | (selectors.EVENT_WRITE if waits_to_send else 0)
+            self._selector.modify(call.sock, interest, call)
 
     def abandon(self) -> None:
         """Give the attempt up. Slots that are at work notice that their connection is gone, and undo."""
@@ -206,10 +216,6 @@ class Relay:
         for place in list(self._idle):
             self._drop(place)
         self._selector.close()
-
-
-def _interest(call: _Call) -> int:
-    return selectors.EVENT_READ | selectors.EVENT_WRITE if call.waits_to_send else selectors.EVENT_READ
 
 
 def _has_ended(sock: socket.socket) -> bool:

@@ -53,7 +53,7 @@ class SparkEngines:
 
     @property
     def watches(self) -> bool:
-        return self._resident.is_running
+        return self._resident.watches
 
     def wait(self, seconds: float, wakeup: Wakeup) -> bool:
         if self._resident.is_running and self._is_idle() and self._others_wait():

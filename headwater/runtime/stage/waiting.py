@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import select
 import threading
 import time
 from collections.abc import Sequence
 
 from headwater.common.connector import SplitReader
+from headwater.common.machine.descriptors import wait_any
 
 
 def can_wait(reader: SplitReader) -> bool:
@@ -34,8 +34,7 @@ def wait_for_input(readers: Sequence[SplitReader], deadline: float, wake: int) -
     try:
         for thread in threads:
             thread.start()
-        ready, _, _ = select.select([found, wake], [], [], max(0.0, deadline - time.monotonic()))
-        return found in ready
+        return found in wait_any([found, wake], deadline - time.monotonic())
     finally:
         os.write(stop_write, b".")
         for thread in threads:

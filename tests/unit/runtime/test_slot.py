@@ -420,3 +420,72 @@ def test_a_part_that_cannot_be_written_is_reported(driver: Driver, monkeypatch: 
     driver.in_flight = None
     assert driver.epoch(slot, ("a", 1)) == [("a", 3)]
     assert driver.epoch(driver.new_slot(), ("a", 1)) == [("a", 4)]
+
+
+class TestCheckpointCompleted:
+    """Slots are told at once that a checkpoint is durable. The next epoch must not depend on it."""
+
+    def test_it_accepts_the_pending_epoch(self, driver: Driver) -> None:
+        slot = driver.new_slot()
+        ack, _ = driver.attempt(slot, ("a", 1))
+        slot.checkpoint_completed(driver.last_token)
+        assert (slot._accepted, slot._durable, slot._pending) == (driver.last_token, driver.last_token, None)
+        driver.commit(ack)
+        assert driver.epoch(slot, ("a", 2)) == [("a", 3)]
+
+    def test_the_epoch_after_it_can_still_be_undone(self, driver: Driver) -> None:
+        slot = driver.new_slot()
+        ack, _ = driver.attempt(slot, ("a", 1))
+        slot.checkpoint_completed(driver.last_token)
+        driver.commit(ack)
+        driver.attempt(slot, ("a", 10))  # never accepted
+        ack, results = driver.attempt(slot, ("a", 100))
+        assert results == [("a", 101)] and not ack.restored
+
+    def test_it_waits_for_the_verdict_on_a_later_epoch(self, driver: Driver) -> None:
+        """An epoch that the slot has run since is pending: the next `begin` settles both."""
+        slot = driver.new_slot()
+        ack, _ = driver.attempt(slot, ("a", 1))
+        driver.accept(ack)
+        cut = driver.token
+        ack, _ = driver.attempt(slot, ("a", 10), cut=False)
+        driver.accept(ack, cut=False)
+        slot.checkpoint_completed(cut)
+        assert slot._pending is not None and slot._in_flight == cut
+        driver.durable_token, driver.durable_epoch, driver.in_flight = cut, 0, None
+        assert driver.part_in_flight is not None
+        driver.snapshots.append(driver.part_in_flight)
+        driver.durable_snapshots = list(driver.snapshots)
+        assert driver.epoch(slot, ("a", 100)) == [("a", 111)]
+
+    def test_going_back_after_it_is_going_back_to_it(self, driver: Driver) -> None:
+        slot = driver.new_slot()
+        ack, _ = driver.attempt(slot, ("a", 1))
+        slot.checkpoint_completed(driver.last_token)
+        driver.commit(ack)
+        ack, _ = driver.attempt(slot, ("a", 10), cut=False)
+        driver.accept(ack, cut=False)
+        driver.go_back()
+        ack, results = driver.attempt(slot, ("a", 100))
+        assert results == [("a", 101)] and not ack.restored
+
+    @pytest.mark.parametrize("when", ["before any epoch", "in an epoch", "late", "unknown"])
+    def test_one_that_does_not_fit_changes_nothing(self, when: str, driver: Driver) -> None:
+        slot = driver.new_slot()
+        if when == "before any epoch":
+            slot.checkpoint_completed("start")
+            assert driver.epoch(slot, ("a", 1)) == [("a", 1)]
+            return
+        driver.epoch(slot, ("a", 1))
+        first = driver.token
+        if when == "in an epoch":
+            begin, _, _ = driver.begin(slot)
+            slot.runner.batch(driver.edge, [("a", 10)], None)
+            slot.checkpoint_completed(begin.attempt.id)
+            slot.checkpoint_completed(first)
+            slot.abort()
+            assert driver.epoch(slot, ("a", 2)) == [("a", 3)]
+            return
+        driver.attempt(slot, ("a", 10))  # never accepted
+        slot.checkpoint_completed(first if when == "late" else "nobody's")
+        assert driver.epoch(slot, ("a", 2)) == [("a", 3)], "an epoch that nobody accepted was kept"

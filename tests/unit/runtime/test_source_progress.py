@@ -12,8 +12,9 @@ from headwater.checkpoint.paths import CheckpointLayout
 from headwater.common.connector import Source, Split, SplitReader
 from headwater.common.errors import ConfigurationError, UserCodeError
 from headwater.datastream.connectors.number_seq import RangeReader
-from headwater.graph.plan import SourceSpec
+from headwater.graph.plan import JobPlan, SourceSpec
 from headwater.runtime.epoch.messages import SourceTask, SplitAck
+from headwater.runtime.job.job_sources import JobSources
 from headwater.runtime.job.source_progress import BURST_MS, SplitSourceProgress
 
 NOW_MS = 1_700_000_000_000
@@ -184,3 +185,26 @@ def test_a_watched_source_looks_again_at_once_after_a_restart(tmp_path: Path) ->
     restored.discover(NOW_MS)
     assert source.asked_for == [frozenset({"s0"})]
     assert not restored.exhausted and restored.can_read(NOW_MS)
+
+
+class Waiting(Watched):
+    """Its readers say when they have input, and new splits come."""
+
+    waits = True
+
+
+def test_a_split_that_nobody_has_opened_is_not_watched() -> None:
+    """Otherwise a job that waits for the splits it knows never reads a new one."""
+    source = Waiting(splits=1)
+    sources = JobSources(JobPlan("job", 128, (SourceSpec(1, "numbers", "Numbers", source, 2),), ()), None)
+    progress = sources.splits[0]
+    sources.discover(NOW_MS)
+    assert not sources.facts(NOW_MS, watching=True).watched
+    progress.apply([ack("s0", 3, 3)], 0)
+    assert sources.facts(NOW_MS, watching=True).watched
+    source.splits = 2
+    sources.discover(NOW_MS + 2_000)
+    assert not sources.facts(NOW_MS, watching=True).watched
+    progress.apply([ack("s0", 3, 0), ack("s1", 0, 0)], 1)
+    assert sources.facts(NOW_MS, watching=True).watched
+    assert not sources.facts(NOW_MS, watching=False).watched

@@ -7,10 +7,10 @@ import logging
 import os
 import pickle
 import secrets
-import select
 import socket
 import threading
 import time
+from collections import Counter
 from collections.abc import Sequence
 from functools import partial
 from typing import Any
@@ -18,6 +18,7 @@ from typing import Any
 from pyspark import SparkContext
 
 from headwater.common.errors import HeadwaterError
+from headwater.common.machine.descriptors import wait_any
 from headwater.runtime.epoch.engine import EngineLostError
 from headwater.runtime.epoch.failure import AttemptFailedError, ConnectionLostError, FailureReason
 from headwater.runtime.epoch.messages import Ack, EpochHeader, SourceTask
@@ -34,8 +35,9 @@ START_SECONDS = 10.0
 
 END_SECONDS = 5.0
 
-_running: dict[str, int] = {}
+_running: Counter[str] = Counter()
 """{Spark application: how many resident tasks of this process it runs}"""
+_running_lock = threading.Lock()
 
 
 class NoCoreError(HeadwaterError):
@@ -56,11 +58,16 @@ class ResidentEngine:
     @staticmethod
     def number_running(context: SparkContext) -> int:
         """How many resident tasks of this process's jobs have a core of this context, or wait for one."""
-        return _running.get(context.applicationId, 0)
+        return _running[context.applicationId]
 
     @property
     def is_running(self) -> bool:
         return self._task is not None
+
+    @property
+    def watches(self) -> bool:
+        """True: the task has readers of all splits that the last epoch read, and `wait` watches them."""
+        return self._task is not None and self._task.has_read
 
     def run(self, header: EpochHeader, tasks: Sequence[SourceTask]) -> list[Ack]:
         """Run one attempt; return the acknowledgements. Raises `AttemptFailedError` if it cannot complete.
@@ -130,7 +137,10 @@ class _Task:
         self._group = f"{launch.run_id}-resident-{secrets.token_hex(4)}"
         self._sock: socket.socket | None = None
         self._receiver: Receiver
-        self._waiting = False
+        self._waits_until = 0.0
+        """Until then the task watches the sources, unless it gets a message."""
+        self.has_read = False
+        """It has run an epoch that read. Before that, it has no readers that could wait."""
         self._failure = ""
         self._thread = threading.Thread(target=self._run_spark_job, name="resident", daemon=True)
 
@@ -143,7 +153,7 @@ class _Task:
         try:
             self._thread.start()
             deadline = time.monotonic() + START_SECONDS
-            while not select.select([listener], [], [], 0.05)[0]:
+            while not wait_any([listener.fileno()], 0.05):
                 if not self._thread.is_alive() or is_cancelled():
                     raise ConnectionLostError(self._failure or "it did not start")
                 if time.monotonic() > deadline:
@@ -175,7 +185,8 @@ class _Task:
 
     def _run_spark_job(self) -> None:
         application = self._context.applicationId
-        _running[application] = _running.get(application, 0) + 1
+        with _running_lock:
+            _running[application] += 1
         try:
             self._context.setJobGroup(self._group, f"{self._name}: resident", False)
             body = partial(run_resident, self._address, self._broadcast)
@@ -183,19 +194,21 @@ class _Task:
         except Exception as error:
             self._failure = str(error).split("Driver stacktrace")[0].split("\n\tat ")[0].strip()[:4000]
         finally:
-            _running[application] -= 1
+            with _running_lock:
+                _running[application] -= 1
             self.cut()  # whoever waits for an answer learns that none will come
 
     # --- the connection
 
     def run(self, header: EpochHeader, tasks: Sequence[SourceTask]) -> list[Ack]:
         assert self._sock is not None
-        self._waiting = False
+        self._waits_until = 0.0
         send(self._sock, Message.EPOCH, pickle.dumps((header, list(tasks)), 5))
         while True:
             kind, body = self._receiver.receive()
             if kind is Message.ACKS:
                 acks: list[Ack] = pickle.loads(body)
+                self.has_read = self.has_read or any(task.splits for task in tasks)
                 return acks
             if kind is Message.FAILED:
                 failure: AttemptFailedError = pickle.loads(body)
@@ -203,20 +216,18 @@ class _Task:
 
     def wait(self, seconds: float, wakeup: Wakeup) -> bool:
         assert self._sock is not None
-        if not self._waiting:
+        until = time.monotonic() + seconds
+        if self._waits_until < until:
             send(self._sock, Message.WAIT, int(seconds * 1000).to_bytes(8, "little"))
-            self._waiting = True
-        ready, _, _ = select.select([self._sock.fileno(), wakeup.fileno()], [], [], seconds)
-        if self._sock.fileno() in ready:
-            self._waiting = False
-            return any(kind is Message.READABLE for kind, _ in self._receiver.arrived())
-        if not ready:
-            self._waiting = False  # its own time is over, too
-        return False
+            self._waits_until = until
+        if self._sock.fileno() not in wait_any([self._sock.fileno(), wakeup.fileno()], seconds):
+            return False
+        self._waits_until = 0.0
+        return any(kind is Message.READABLE for kind, _ in self._receiver.arrived())
 
     def tell(self, token: str) -> None:
         assert self._sock is not None
-        self._waiting = False  # any message ends its waiting
+        self._waits_until = 0.0
         send(self._sock, Message.COMPLETED, token.encode())
 
     def cut(self) -> None:
