@@ -35,6 +35,10 @@ START_SECONDS = 180
 
 KILLED = -9
 
+ENGINE = "headwater.epoch.engine"
+ENGINES = ("shuffle", "resident")
+"""`test_switching` has `auto`: with epochs of one size it would keep to shuffles."""
+
 
 @dataclass(frozen=True)
 class Fault:

@@ -14,7 +14,7 @@ import psutil
 import pytest
 
 from tests.recovery.conftest import MakeRun
-from tests.recovery.runs import KILLED, Run, assert_same
+from tests.recovery.runs import ENGINE, ENGINES, KILLED, Run, assert_same
 from tests.recovery.state_machine import expected
 
 FULL = os.environ.get("CHAOS") == "full"
@@ -63,9 +63,10 @@ def check(run: Run) -> None:
 
 
 @pytest.mark.timeout(3_600 if FULL else 600)
-def test_slots_workers_and_drivers_killed_in_turn(make_run: MakeRun) -> None:
+@pytest.mark.parametrize("engine", ["auto", "resident"])
+def test_slots_workers_and_drivers_killed_in_turn(engine: str, make_run: MakeRun) -> None:
     wanted = 100 if FULL else 3
-    run = chaos_run(make_run, wanted)
+    run = chaos_run(make_run, wanted, **{ENGINE: engine})
     dice = random.Random(SEED)
     driver = run.start()
     killed = {"slot": 0, "worker": 0, "driver": 0}
@@ -86,10 +87,11 @@ def test_slots_workers_and_drivers_killed_in_turn(make_run: MakeRun) -> None:
 
 
 @pytest.mark.timeout(3_600 if FULL else 600)
-def test_slots_stopped_and_woken(make_run: MakeRun) -> None:
+@pytest.mark.parametrize("engine", ENGINES if FULL else ["shuffle"])
+def test_slots_stopped_and_woken(engine: str, make_run: MakeRun) -> None:
     """Every other one sleeps longer than it may: it is replaced, and must do no harm when it wakes."""
     wanted = 50 if FULL else 2
-    run = chaos_run(make_run, wanted)
+    run = chaos_run(make_run, wanted, **{ENGINE: engine})
     dice = random.Random(SEED)
     run.start()
     stopped = 0
@@ -113,9 +115,10 @@ def test_slots_stopped_and_woken(make_run: MakeRun) -> None:
 
 @pytest.mark.timeout(3_600)
 @pytest.mark.skipif(not FULL, reason="one executor is killed in test_local_cluster; ten by make chaos")
-def test_executors_killed(make_run: MakeRun) -> None:
+@pytest.mark.parametrize("engine", ENGINES)
+def test_executors_killed(engine: str, make_run: MakeRun) -> None:
     wanted = 10
-    run = chaos_run(make_run, wanted, **{"headwater.master": "local-cluster[2,1,1024]"})
+    run = chaos_run(make_run, wanted, **{"headwater.master": "local-cluster[2,1,1024]", ENGINE: engine})
     dice = random.Random(SEED)
     run.start()
     killed = 0

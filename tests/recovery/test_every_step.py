@@ -9,14 +9,12 @@ import pytest
 
 from headwater.runtime.epoch import fault
 from tests.recovery.conftest import MakeRun
-from tests.recovery.runs import Fault, assert_same
+from tests.recovery.runs import ENGINE, ENGINES, Fault, assert_same
 
 ROUNDS = 2
-ENGINE = "headwater.epoch.engine"
-ENGINES = ("shuffle", "resident")
-"""The victim "worker" is the Spark task of one partition, or the resident task."""
 
 # One fault per epoch, so that each hits a job that has just recovered from another kind of fault.
+# A worker is the Spark task of one partition, or the resident task.
 SLOTS_AND_WORKERS = [
     Fault(step, epoch, victim)
     for epoch, (step, victim) in enumerate(list(product(fault.STEPS, ("slot", "worker"))) * ROUNDS, start=1)

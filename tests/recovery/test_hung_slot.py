@@ -6,16 +6,18 @@ import os
 import signal
 
 import psutil
+import pytest
 
 from tests.recovery.conftest import MakeRun
 from tests.recovery.job import expected
-from tests.recovery.runs import assert_same
+from tests.recovery.runs import ENGINE, ENGINES, assert_same
 
 HEALTH = {"headwater.slot.health-check": "1 s"}
 
 
-def test_a_stopped_slot_is_replaced(make_run: MakeRun) -> None:
-    run = make_run(records=20_000, conf=HEALTH)
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_stopped_slot_is_replaced(engine: str, make_run: MakeRun) -> None:
+    run = make_run(records=20_000, conf=HEALTH | {ENGINE: engine})
     run.start()
     run.wait_for_epoch(3)
     victim = run.slots()[0]
@@ -26,8 +28,9 @@ def test_a_stopped_slot_is_replaced(make_run: MakeRun) -> None:
     assert not psutil.pid_exists(victim) or psutil.Process(victim).status() == psutil.STATUS_ZOMBIE
 
 
-def test_a_slot_that_is_only_slow_to_wake_goes_on(make_run: MakeRun) -> None:
-    run = make_run(records=20_000, conf={"headwater.slot.health-check": "60 s"})
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_slot_that_is_only_slow_to_wake_goes_on(engine: str, make_run: MakeRun) -> None:
+    run = make_run(records=20_000, conf={"headwater.slot.health-check": "60 s", ENGINE: engine})
     run.start()
     run.wait_for_epoch(3)
     before = run.slots()

@@ -7,9 +7,11 @@ import signal
 from collections import Counter
 from itertools import cycle
 
+import pytest
+
 from headwater.runtime.epoch import fault
 from tests.recovery.conftest import MakeRun
-from tests.recovery.runs import KILLED, Fault, assert_same
+from tests.recovery.runs import ENGINE, ENGINES, KILLED, Fault, assert_same
 
 SLOTS_AND_WORKERS = [
     Fault(step, epoch, victim)
@@ -21,8 +23,12 @@ SLOTS_OF_THE_JOB = 4
 DRIVER = Fault("manifest-written", 9, "driver")
 
 
-def test_slots_workers_driver_and_an_executor_killed(make_run: MakeRun, unfailed_lines: Counter[str]) -> None:
-    run = make_run(conf={"headwater.master": "local-cluster[2,1,1024]"})
+@pytest.mark.parametrize("engine", ENGINES)
+def test_slots_workers_driver_and_an_executor_killed(
+    engine: str, make_run: MakeRun, unfailed_lines: Counter[str]
+) -> None:
+    """With the resident engine, it is the executor of the resident task: slots start beside it."""
+    run = make_run(conf={"headwater.master": "local-cluster[2,1,1024]", ENGINE: engine})
     run.plan([*SLOTS_AND_WORKERS, DRIVER])
     assert run.start().wait(300) == KILLED, run.log()
     assert run.epoch() == DRIVER.epoch

@@ -6,10 +6,11 @@ import os
 import signal
 
 import psutil
+import pytest
 
 from tests.recovery.conftest import MakeRun
 from tests.recovery.job import expected
-from tests.recovery.runs import Run, assert_same
+from tests.recovery.runs import ENGINE, ENGINES, Run, assert_same
 
 HEALTH = {"headwater.slot.health-check": "1 s"}
 
@@ -21,8 +22,10 @@ def python_of_spark(run: Run) -> tuple[list[psutil.Process], list[psutil.Process
     return [process for process in found.values() if process not in workers], workers
 
 
-def test_stopped_workers_and_their_daemon_are_replaced(make_run: MakeRun) -> None:
-    run = make_run(records=20_000, conf=HEALTH)
+@pytest.mark.parametrize("engine", ENGINES)
+def test_stopped_workers_and_their_daemon_are_replaced(engine: str, make_run: MakeRun) -> None:
+    """Without shuffles, the resident task is one of them."""
+    run = make_run(records=20_000, conf=HEALTH | {ENGINE: engine})
     run.start()
     run.wait_for_epoch(3)
     daemons, workers = python_of_spark(run)

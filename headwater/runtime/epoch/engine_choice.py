@@ -6,6 +6,7 @@ as Spark jobs with shuffles, which read on all cores.
 
 from __future__ import annotations
 
+from collections import deque
 from enum import StrEnum
 
 from headwater.runtime.epoch.sizing import EpochSizer
@@ -19,8 +20,11 @@ SMALL_EPOCHS = 2
 FULL_EPOCHS = 8
 """After so many resident epochs in a row that left input unread, the shuffle engine takes over."""
 
+TELLING_RECORDS = 100
+"""A resident epoch of so many records tells what a record costs. In smaller ones that is lost in the noise."""
+
 _ASSUMED_COST_MS = 0.01
-"""Of one record on the resident engine, before one was measured."""
+"""Of one record on the resident engine, before it was measured."""
 
 
 class EngineSetting(StrEnum):
@@ -44,6 +48,8 @@ class EngineChoice:
         """True: the next epoch runs resident, unless it reads DataFrames."""
         self._streak = 0
         """Epochs in a row that speak for the other engine."""
+        self._costs_ms: deque[float] = deque(maxlen=3)
+        """Of a record in the last resident epochs that tell. The lowest counts: one may have started the task."""
 
     def budget(self) -> int:
         """How many records the next epoch may read, over all splits."""
@@ -52,6 +58,8 @@ class EngineChoice:
     def observe(self, *, resident: bool, records: int, budget: int, duration_ms: float) -> None:
         """Learn from a complete epoch that was allowed to read `budget` records."""
         self._sizer(resident=resident).observe(records, duration_ms)
+        if resident and records >= TELLING_RECORDS:
+            self._costs_ms.append(duration_ms / records)
         if self._setting is not EngineSetting.AUTO or resident != self.resident:
             return
         all_read = records < budget
@@ -69,9 +77,7 @@ class EngineChoice:
         self.resident, self._streak = resident, 0
 
     def _fits(self, records: int) -> bool:
-        assert self._resident is not None
-        cost_ms = self._resident.cost_ms or _ASSUMED_COST_MS
-        return self._resident.overhead_ms + cost_ms * records <= RESIDENT_MS
+        return min(self._costs_ms, default=_ASSUMED_COST_MS) * records <= RESIDENT_MS
 
     def _sizer(self, *, resident: bool) -> EpochSizer:
         return self._resident if resident and self._resident is not None else self._shuffle

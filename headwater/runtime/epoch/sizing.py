@@ -67,11 +67,6 @@ class EpochSizer:
         """The part of an epoch's duration that does not depend on its size; 0 while it is unknown."""
         return self._overhead_ms or 0.0
 
-    @property
-    def cost_ms(self) -> float | None:
-        """What a record costs; None while it is unknown."""
-        return self._cost_ms
-
     def _learn_overhead(self, records: int, duration_ms: float) -> None:
         shortest = self._shortest or (records, duration_ms)
         small, large = sorted([shortest, (records, duration_ms)])

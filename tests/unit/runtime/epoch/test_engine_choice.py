@@ -68,6 +68,29 @@ def test_what_a_record_costs_resident_is_remembered() -> None:
     assert not under_test.resident
 
 
+def test_slow_epochs_of_a_few_records_do_not_keep_a_job_from_turning_resident() -> None:
+    """On a busy machine an epoch of three records takes 60 ms; 20 of them would not take 400 ms."""
+    under_test = choice()
+    small(under_test, SMALL_EPOCHS)
+    for _ in range(20):
+        under_test.observe(resident=True, records=3, budget=BUDGET, duration_ms=60)
+    under_test.failed()
+    for _ in range(SMALL_EPOCHS):
+        under_test.observe(resident=False, records=20, budget=BUDGET, duration_ms=300)
+    assert under_test.resident
+
+
+def test_an_epoch_that_also_started_the_resident_task_says_little() -> None:
+    under_test = choice()
+    small(under_test, SMALL_EPOCHS)
+    for duration_ms in (10, 10, 1_000):
+        under_test.observe(resident=True, records=200, budget=BUDGET, duration_ms=duration_ms)
+    under_test.failed()
+    for _ in range(SMALL_EPOCHS):
+        under_test.observe(resident=False, records=300, budget=BUDGET, duration_ms=300)
+    assert under_test.resident
+
+
 def test_after_a_failed_attempt_the_next_runs_with_shuffles() -> None:
     under_test = choice()
     small(under_test, SMALL_EPOCHS)
