@@ -163,9 +163,10 @@ def _loop(width: int | None, calls: bool) -> Callable[..., list[Any]]:
     conditions += [
         f"(type({part}) is {kind} or type({part}) in atomic)" for part, kind in zip(parts, kinds, strict=True)
     ]
-    loop: Callable[..., list[Any]] = eval(
+    source = (
         f"lambda results, function, look_at, atomic, {', '.join(kinds)}: "
         f"[r if {' and '.join(conditions)} else look_at(r) "
         f"for {'value in results for r in (function(value),)' if calls else 'r in results'}]"
     )
+    loop: Callable[..., list[Any]] = eval(compile(source, __file__, "eval"))  # so its frame is ours
     return loop

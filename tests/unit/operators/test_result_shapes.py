@@ -11,7 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from headwater.common.errors import user_traceback
 from headwater.common.output_tag import OutputTag
+from headwater.operators import results
 from headwater.operators.flat_map import FlatMapOperator
 from headwater.operators.map import MapOperator
 from headwater.operators.process import KeyedProcessOperator, ProcessOperator
@@ -242,3 +244,13 @@ def test_side_outputs_among_plain_tuples() -> None:
         harness.process_elements(range(7), stamps)
         assert harness.get_output() == [(n, n) for n in range(7)]
         assert harness.get_side_output(SIDE) == [[0], 0, [3], 3, [6], 6]
+
+
+def test_the_loop_is_no_frame_of_the_user() -> None:
+    """It is compiled from text. A user's traceback begins with the user's own function."""
+    loop = results._loop(None, True)
+    with pytest.raises(ZeroDivisionError) as raised:
+        loop([1, 0], lambda value: 1 // value, lambda result: result, frozenset({int}), int)
+    lines = user_traceback(raised.value).splitlines()
+    assert not any("<string>" in line for line in lines)
+    assert "test_result_shapes.py" in lines[1]
