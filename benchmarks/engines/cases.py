@@ -51,8 +51,8 @@ def engine_targets() -> tuple[Target, ...]:
 
 
 def _growth() -> Case:
-    def run(contender: str, engine: str) -> Contender:
-        program = Program(f"{FOLDER}.growth", {"engine": engine}, timeout_s=300)
+    def run(contender: str, engine: str, warm: int, epochs: int) -> Contender:
+        program = Program(f"{FOLDER}.growth", {"engine": engine, "warm": warm, "epochs": epochs}, timeout_s=300)
         return Contender(contender, program, quick=(("warm", 1), ("epochs", 2), ("largest", 2)), peer=False)
 
     return Case(
@@ -60,7 +60,7 @@ def _growth() -> Case:
         "A small epoch through two keyed stages, by parallelism",
         f"ms_{GROWTH[0]}",
         f"ms at {GROWTH[0]}",
-        (run(RESIDENT, "resident"), run(SHUFFLE, "shuffle")),
+        (run(RESIDENT, "resident", 30, 150), run(SHUFFLE, "shuffle", 5, 16)),
         columns=(
             *((f"ms_{parallelism}", f"ms at {parallelism}") for parallelism in GROWTH[1:]),
             ("ms_per_slot", "ms more per slot"),

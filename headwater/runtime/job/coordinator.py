@@ -48,6 +48,9 @@ from headwater.runtime.job.requests import Request, RequestQueue
 
 log = logging.getLogger(__name__)
 
+VAIN_CALLS = 10
+"""After so many reports of input in a row where there was none, sources are polled, until an epoch reads something."""
+
 
 class Coordinator:
     """Owns the truth about a running job. One thread runs it; any thread may use `cancel`, `ask` and `progress`."""
@@ -74,6 +77,10 @@ class Coordinator:
         self.last = LastEpoch()
         self.dry_since_ms: int | None = None
         """When the last epoch ended, if it read nothing."""
+        self._called = False
+        """The engine has reported input since the last epoch."""
+        self._vain_calls = 0
+        """Epochs in a row that found nothing although the engine had reported input."""
         self.progress = progress or JobProgress()
         self.state = JobState()
         """Of the job: whoever shows it to others puts theirs here."""
@@ -125,7 +132,7 @@ class Coordinator:
     @property
     def is_watching(self) -> bool:
         """While the job waits, its engine watches the sources."""
-        return self._engine.watches
+        return self._engine.watches and self._vain_calls < VAIN_CALLS
 
     def slots(self) -> list[SlotAddress]:
         return list(self.partitions.book.values())
@@ -178,8 +185,11 @@ class Coordinator:
 
     def wait(self, facts: Facts, until_ms: int) -> None:
         """Wait until then, or until somebody asks for something, cancels the job, or the engine reports input."""
-        if self._engine.wait((until_ms - facts.now_ms) / 1000, self.wakeup):
-            self.dry_since_ms = None
+        seconds = (until_ms - facts.now_ms) / 1000
+        if self._vain_calls >= VAIN_CALLS:
+            self.wakeup.wait(seconds)
+        elif self._engine.wait(seconds, self.wakeup):
+            self.dry_since_ms, self._called = None, True
 
     def settle_checkpoint(self, request: Request | None = None) -> None:
         """Bring a checkpoint that is in flight to its end, by epochs that read nothing.
@@ -251,6 +261,8 @@ class Coordinator:
         self.progress.epoch_ms = duration_ms
         self.progress.epoch_done(records)
         self.dry_since_ms = None if records or plan.dataframes else int(self.clock.now_ms())
+        self._vain_calls = 0 if records else self._vain_calls + self._called
+        self._called = False
         return records
 
     def _execute(self, plan: EpochPlan) -> int:

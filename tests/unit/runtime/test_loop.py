@@ -16,7 +16,7 @@ from headwater.runtime.epoch.decisions import Pace
 from headwater.runtime.epoch.restart_policy import NoRestart
 from headwater.runtime.epoch.sizing import EpochSizer
 from headwater.runtime.epoch.wakeup import Wakeup
-from headwater.runtime.job.coordinator import Coordinator
+from headwater.runtime.job.coordinator import VAIN_CALLS, Coordinator
 from headwater.runtime.job.endings import JobCancelledError
 from headwater.runtime.job.loop import run_epochs
 from headwater.runtime.job.requests import SavepointRequest
@@ -96,6 +96,25 @@ def test_a_source_that_was_dry_is_left_alone_until_the_poll_interval_has_passed(
     job.wait_until(lambda: len(waits) > 20)
     assert len(job.engine.headers) == 2, "one that read, one that found nothing"
     assert sorted(job.sink.results()) == [(1, 1), (2, 2), (3, 3)]
+
+
+def test_a_source_that_calls_in_vain_is_polled_and_keeps_no_processor_busy(
+    job: IdleJob, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A socket whose other end is gone can always be read."""
+    calls: list[float] = []
+
+    def wait(self: InProcessEngine, seconds: float, wakeup: Wakeup) -> bool:
+        calls.append(seconds)
+        return True
+
+    monkeypatch.setattr(InProcessEngine, "wait", wait)
+    monkeypatch.setattr(InProcessEngine, "watches", True)
+    monkeypatch.setattr(ScriptSource, "waits", True)
+    job.start_idle()
+    job.wait_until(lambda: len(job.engine.headers) == 2 + VAIN_CALLS)
+    time.sleep(0.1)
+    assert len(calls) == VAIN_CALLS and len(job.engine.headers) == 2 + VAIN_CALLS
 
 
 def test_it_is_asked_again_after_the_poll_interval(job: IdleJob) -> None:
