@@ -12,7 +12,7 @@ from enum import StrEnum
 from headwater.runtime.epoch.sizing import EpochSizer
 
 RESIDENT_MS = 30
-"""An epoch that is expected to take longer than this on the resident engine, and than with shuffles, does not fit it."""
+"""An epoch does not fit the resident engine if it is expected to take longer than this, and than with shuffles."""
 
 SMALL_EPOCHS = 2
 """After so many epochs in a row that would fit the resident engine, it takes over."""
