@@ -77,9 +77,42 @@ def apply_an_epoch_twice() -> None:
     ManifestStore.latest = one_before  # type: ignore[method-assign]
 
 
+def send_an_epoch_twice() -> None:
+    """The relay of the resident task gives every slot the input of epoch 4 twice."""
+    from headwater.runtime.slot.relay import Relay
+
+    call = Relay.call
+
+    def twice(self: Relay, known: Any, place: Any, begin: Any, steps: Any) -> None:
+        repeated = list(steps) * (2 if begin.attempt.epoch == 4 else 1)
+        call(self, known, place, begin, iter(repeated))
+
+    Relay.call = twice  # type: ignore[method-assign]
+
+
+def use_a_reader_where_it_stands() -> None:
+    """The resident task reads on with an open reader, wherever the epoch begins. Shows when an attempt fails."""
+    from headwater.runtime.stage.readers import KeptReaders
+
+    anew = KeptReaders.open
+
+    def wherever(self: KeptReaders, source_id: int, source: Any, assignment: Any) -> Any:
+        kept = self._kept.pop((source_id, assignment.split.split_id), None)
+        return kept[0] if kept is not None else anew(self, source_id, source, assignment)
+
+    KeptReaders.open = wherever  # type: ignore[method-assign]
+
+
 SABOTAGES: dict[str, Callable[[], None]] = {
     sabotage.__name__: sabotage
-    for sabotage in (commit_before_manifest, skip_rollback, drop_a_delta, apply_an_epoch_twice)
+    for sabotage in (
+        commit_before_manifest,
+        skip_rollback,
+        drop_a_delta,
+        apply_an_epoch_twice,
+        send_an_epoch_twice,
+        use_a_reader_where_it_stands,
+    )
 }
 
 

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections import Counter
 from typing import Any
@@ -15,8 +16,11 @@ from headwater.datastream.connectors.data_generator import DataGeneratorSource
 from headwater.datastream.connectors.file_system import FileSink
 from headwater.datastream.state import ValueStateDescriptor
 from headwater.runtime.slot import full_snapshot
+from tests.recovery import engines_used
 from tests.recovery.driver import run
 
+RATE = "RECOVERY_TEST_RATE"
+"""Environment variable: events per second. Without it, as fast as can be."""
 MACHINES = 20_000
 STATES = ("off", "starting", "running", "draining", "stopped")
 """Each leads to the next only, and the last to the first."""
@@ -44,8 +48,11 @@ class CheckTransitions(KeyedProcessFunction):
 
 
 def build(env: StreamExecutionEnvironment, records: int, output: str) -> None:
+    engines_used.install()
     # One split: the order of a machine's events is then the source's.
-    source = env.from_source(DataGeneratorSource(event, records), WatermarkStrategy.no_watermarks(), "events")
+    rate = float(os.environ[RATE]) if RATE in os.environ else None
+    events = DataGeneratorSource(event, records, rate_per_second=rate)
+    source = env.from_source(events, WatermarkStrategy.no_watermarks(), "events")
     checked = source.set_parallelism(1).key_by(lambda each: each[0]).process(CheckTransitions()).uid("transitions")
     checked.sink_to(FileSink.for_row_format(output, Encoder.simple_string_encoder()).build())
 

@@ -9,13 +9,17 @@ import os
 import random
 import signal
 import time
+from collections import Counter
+from typing import Any
 
 import psutil
 import pytest
 
 from tests.recovery.conftest import MakeRun
+from tests.recovery.engines_used import engines_of
 from tests.recovery.runs import ENGINE, ENGINES, KILLED, Run, assert_same
-from tests.recovery.state_machine import expected
+from tests.recovery.state_machine import RATE, expected
+from tests.spark.harness import epochs_of
 
 FULL = os.environ.get("CHAOS") == "full"
 SEED = int(os.environ.get("CHAOS_SEED", "1"))
@@ -26,7 +30,7 @@ QUICK_STOP = 0.3
 HEALTH = {"headwater.slot.health-check": "1 s"}
 
 
-def chaos_run(make_run: MakeRun, faults: int, **conf: str) -> Run:
+def chaos_run(make_run: MakeRun, faults: int, **conf: Any) -> Run:
     """A job that is long enough for so many faults."""
     records = max(300_000 if FULL else 20_000, (faults + 5) * 3 * EPOCH_RECORDS)
     return make_run(records, EPOCH_RECORDS, module="tests.recovery.state_machine", conf=HEALTH | conf)
@@ -64,9 +68,16 @@ def check(run: Run) -> None:
 
 @pytest.mark.timeout(3_600 if FULL else 600)
 @pytest.mark.parametrize("engine", ["auto", "resident"])
-def test_slots_workers_and_drivers_killed_in_turn(engine: str, make_run: MakeRun) -> None:
+def test_slots_workers_and_drivers_killed_in_turn(
+    engine: str, make_run: MakeRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With `auto`, input comes so slowly that epochs run resident, and with shuffles only after each kill."""
+    conf: dict[str, Any] = {ENGINE: engine}
+    if engine == "auto":
+        monkeypatch.setenv(RATE, "2500")
+        conf |= epochs_of(5_000)
     wanted = 100 if FULL else 3
-    run = chaos_run(make_run, wanted, **{ENGINE: engine})
+    run = chaos_run(make_run, wanted, **conf)
     dice = random.Random(SEED)
     driver = run.start()
     killed = {"slot": 0, "worker": 0, "driver": 0}
@@ -81,8 +92,10 @@ def test_slots_workers_and_drivers_killed_in_turn(engine: str, make_run: MakeRun
         elif kill(run.slots() if victim == "slot" else python_workers(run), dice) is not None:
             killed[victim] += 1
     run.wait_for_end()
-    print(f"seed {SEED}, {run.records:,} records: killed {killed}")
+    engines = Counter(engines_of(run.directory))
+    print(f"seed {SEED}, {run.records:,} records: killed {killed}; {engines}")
     assert sum(killed.values()) == wanted, f"the job was over after {killed}"
+    assert set(engines) == ({"resident"} if engine == "resident" else {"resident", "shuffle"})
     check(run)
 
 

@@ -12,7 +12,7 @@ import pytest
 from tests.recovery import sabotage
 from tests.recovery.conftest import EPOCH_RECORDS, MakeRun
 from tests.recovery.job import expected
-from tests.recovery.runs import Fault, assert_same, lost_and_too_many
+from tests.recovery.runs import ENGINE, Fault, assert_same, lost_and_too_many
 
 EPOCHS = 10
 
@@ -23,21 +23,40 @@ CASES = [
     pytest.param("apply_an_epoch_twice", Fault("sink-committed", 4, "driver"), id="apply an epoch twice"),
 ]
 
+RESIDENT_CASES = [
+    pytest.param("send_an_epoch_twice", Fault("mid-chunk", 2, "worker"), id="send an epoch twice"),
+    pytest.param("use_a_reader_where_it_stands", Fault("processed", 4, "slot"), id="use a reader where it stands"),
+]
+"""What only the resident engine could do wrong."""
+
 
 @pytest.mark.parametrize(("broken", "when"), CASES)
 def test_a_broken_engine_is_seen(broken: str, when: Fault, make_run: MakeRun) -> None:
-    run = make_run(records=EPOCHS * EPOCH_RECORDS, sabotaged=broken)
+    _, too_many = difference(make_run, broken, when)
+    assert too_many, "the engine was broken, and nobody noticed"
+
+
+@pytest.mark.parametrize(("broken", "when"), RESIDENT_CASES)
+def test_a_broken_resident_engine_is_seen(broken: str, when: Fault, make_run: MakeRun) -> None:
+    lost, too_many = difference(make_run, broken, when, "resident")
+    assert too_many if broken == "send_an_epoch_twice" else lost, "the engine was broken, and nobody noticed"
+
+
+def difference(
+    make_run: MakeRun, broken: str, when: Fault, engine: str = "shuffle"
+) -> tuple[Counter[str], Counter[str]]:
+    """What a run of a broken engine loses, and has too many of."""
+    run = make_run(records=EPOCHS * EPOCH_RECORDS, sabotaged=broken, conf={ENGINE: engine})
     run.plan([when])
     run.finish()
     run.assert_all_fired_in_mid_run()
-    _, too_many = lost_and_too_many(run.lines(), expected(run.records))
-    assert too_many, "the engine was broken, and nobody noticed"
-    with pytest.raises(AssertionError, match="too many"):
+    with pytest.raises(AssertionError, match="lines lost"):
         assert_same(run.lines(), expected(run.records))
+    return lost_and_too_many(run.lines(), expected(run.records))
 
 
 def test_every_sabotage_is_tried() -> None:
-    assert {case.values[0] for case in CASES} == set(sabotage.SABOTAGES)
+    assert {case.values[0] for case in CASES + RESIDENT_CASES} == set(sabotage.SABOTAGES)
 
 
 @pytest.mark.parametrize("found", [["a"], ["a", "b", "b"], ["a", "c"], ["a", "a", "b", "b"]])

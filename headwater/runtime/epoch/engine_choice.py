@@ -12,7 +12,7 @@ from enum import StrEnum
 from headwater.runtime.epoch.sizing import EpochSizer
 
 RESIDENT_MS = 30
-"""An epoch that is expected to take longer than this on the resident engine does not fit it."""
+"""An epoch does not fit the resident engine if it is expected to take longer than this, and than with shuffles."""
 
 SMALL_EPOCHS = 2
 """After so many epochs in a row that would fit the resident engine, it takes over."""
@@ -59,11 +59,12 @@ class EngineChoice:
         """Learn from a complete epoch that was allowed to read `budget` records."""
         self._sizer(resident=resident).observe(records, duration_ms)
         if resident and records >= TELLING_RECORDS:
-            self._costs_ms.append(duration_ms / records)
+            assert self._resident is not None
+            self._costs_ms.append(max(0.0, duration_ms - self._resident.overhead_ms) / records)
         if self._setting is not EngineSetting.AUTO or resident != self.resident:
             return
         all_read = records < budget
-        speaks_for_other = not all_read if resident else all_read and self._fits(records)
+        speaks_for_other = not all_read if resident else all_read and self._fits(records, duration_ms)
         self._streak = self._streak + 1 if speaks_for_other else 0
         if self._streak >= (FULL_EPOCHS if resident else SMALL_EPOCHS):
             self._turn_to(resident=not resident)
@@ -76,8 +77,11 @@ class EngineChoice:
     def _turn_to(self, *, resident: bool) -> None:
         self.resident, self._streak = resident, 0
 
-    def _fits(self, records: int) -> bool:
-        return min(self._costs_ms, default=_ASSUMED_COST_MS) * records <= RESIDENT_MS
+    def _fits(self, records: int, duration_ms: float) -> bool:
+        """Whether the resident engine is quick with so many records, or at least no slower than shuffles were."""
+        assert self._resident is not None
+        cost_ms = min(self._costs_ms, default=_ASSUMED_COST_MS)
+        return self._resident.overhead_ms + cost_ms * records <= max(RESIDENT_MS, duration_ms)
 
     def _sizer(self, *, resident: bool) -> EpochSizer:
         return self._resident if resident and self._resident is not None else self._shuffle

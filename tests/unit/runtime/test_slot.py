@@ -469,6 +469,18 @@ class TestCheckpointCompleted:
         ack, results = driver.attempt(slot, ("a", 100))
         assert results == [("a", 101)] and not ack.restored
 
+    def test_it_does_not_come_between_the_changes_of_an_epoch(self, driver: Driver) -> None:
+        slot = driver.new_slot()
+        ack, _ = driver.attempt(slot, ("a", 1))
+        driver.accept(ack)
+        driver.begin(slot)
+        slot.runner.batch(driver.edge, [("a", 10)], None)
+        slot.checkpoint_completed(driver.token)
+        assert slot._in_flight == driver.token
+        slot.abort()
+        driver.complete()
+        assert driver.epoch(slot, ("a", 100)) == [("a", 101)]
+
     @pytest.mark.parametrize("when", ["before any epoch", "in an epoch", "late", "unknown"])
     def test_one_that_does_not_fit_changes_nothing(self, when: str, driver: Driver) -> None:
         slot = driver.new_slot()

@@ -144,5 +144,20 @@ class QuickReader(Piped):
         return self.answer
 
 
+class Broken(QuickReader):
+    def wait_readable(self, deadline: float, wake: int) -> bool:
+        raise OSError("the queue is gone")
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_a_reader_that_cannot_wait_is_asked(
+    count: int, readers: list[Piped], driver: tuple[int, int], caplog: pytest.LogCaptureFixture
+) -> None:
+    """Its error must not end the resident task, nor be lost with a thread: an epoch meets it, and reports it."""
+    waiting = [Broken(answer=False), *readers[: count - 1]]
+    assert wait_for_input(waiting, time.monotonic() + LONG, driver[0])
+    assert "Broken cannot wait for input" in caplog.text and "the queue is gone" in caplog.text
+
+
 def test_only_readers_that_say_so_can_wait() -> None:
     assert can_wait(Piped()) and not can_wait(Deaf())

@@ -80,6 +80,18 @@ def test_slow_epochs_of_a_few_records_do_not_keep_a_job_from_turning_resident() 
     assert under_test.resident
 
 
+def test_epochs_with_shuffles_are_longer_and_so_read_more() -> None:
+    """2,500 records per second: 100 in each resident epoch, and all of a second in one with shuffles."""
+    under_test = choice()
+    small(under_test, SMALL_EPOCHS)
+    for records in (1, 100, 110, 90, 100):
+        under_test.observe(resident=True, records=records, budget=BUDGET, duration_ms=6 + records / 50)
+    under_test.failed()
+    for _ in range(SMALL_EPOCHS):
+        under_test.observe(resident=False, records=2_500, budget=5_000, duration_ms=150)
+    assert under_test.resident
+
+
 def test_an_epoch_that_also_started_the_resident_task_says_little() -> None:
     under_test = choice()
     small(under_test, SMALL_EPOCHS)
