@@ -30,10 +30,16 @@ QUICK_STOP = 0.3
 HEALTH = {"headwater.slot.health-check": "1 s"}
 
 
-def chaos_run(make_run: MakeRun, faults: int, **conf: Any) -> Run:
-    """A job that is long enough for so many faults."""
-    records = max(300_000 if FULL else 20_000, (faults + 5) * 3 * EPOCH_RECORDS)
-    return make_run(records, EPOCH_RECORDS, module="tests.recovery.state_machine", conf=HEALTH | conf)
+def chaos_run(make_run: MakeRun, monkeypatch: pytest.MonkeyPatch, faults: int, engine: str, **conf: Any) -> Run:
+    """A job that is long enough for so many faults.
+
+    With `auto`, input comes so slowly that epochs run resident, and with shuffles only after each fault.
+    """
+    records = max(300_000 if FULL else 20_000, (faults + 5) * 6 * EPOCH_RECORDS)
+    conf = HEALTH | {ENGINE: engine} | (epochs_of(5_000) if engine == "auto" else {}) | conf
+    if engine != "shuffle":  # as fast as can be, it would be over before the third fault
+        monkeypatch.setenv(RATE, "2500")
+    return make_run(records, EPOCH_RECORDS, module="tests.recovery.state_machine", conf=conf)
 
 
 def wait_for_more(run: Run) -> bool:
@@ -71,13 +77,8 @@ def check(run: Run) -> None:
 def test_slots_workers_and_drivers_killed_in_turn(
     engine: str, make_run: MakeRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With `auto`, input comes so slowly that epochs run resident, and with shuffles only after each kill."""
-    conf: dict[str, Any] = {ENGINE: engine}
-    if engine == "auto":
-        monkeypatch.setenv(RATE, "2500")
-        conf |= epochs_of(5_000)
     wanted = 100 if FULL else 3
-    run = chaos_run(make_run, wanted, **conf)
+    run = chaos_run(make_run, monkeypatch, wanted, engine)
     dice = random.Random(SEED)
     driver = run.start()
     killed = {"slot": 0, "worker": 0, "driver": 0}
@@ -101,10 +102,10 @@ def test_slots_workers_and_drivers_killed_in_turn(
 
 @pytest.mark.timeout(3_600 if FULL else 600)
 @pytest.mark.parametrize("engine", ENGINES if FULL else ["shuffle"])
-def test_slots_stopped_and_woken(engine: str, make_run: MakeRun) -> None:
+def test_slots_stopped_and_woken(engine: str, make_run: MakeRun, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every other one sleeps longer than it may: it is replaced, and must do no harm when it wakes."""
     wanted = 50 if FULL else 2
-    run = chaos_run(make_run, wanted, **{ENGINE: engine})
+    run = chaos_run(make_run, monkeypatch, wanted, engine)
     dice = random.Random(SEED)
     run.start()
     stopped = 0
@@ -129,9 +130,9 @@ def test_slots_stopped_and_woken(engine: str, make_run: MakeRun) -> None:
 @pytest.mark.timeout(3_600)
 @pytest.mark.skipif(not FULL, reason="one executor is killed in test_local_cluster; ten by make chaos")
 @pytest.mark.parametrize("engine", ENGINES)
-def test_executors_killed(engine: str, make_run: MakeRun) -> None:
+def test_executors_killed(engine: str, make_run: MakeRun, monkeypatch: pytest.MonkeyPatch) -> None:
     wanted = 10
-    run = chaos_run(make_run, wanted, **{"headwater.master": "local-cluster[2,1,1024]", ENGINE: engine})
+    run = chaos_run(make_run, monkeypatch, wanted, engine, **{"headwater.master": "local-cluster[2,1,1024]"})
     dice = random.Random(SEED)
     run.start()
     killed = 0
