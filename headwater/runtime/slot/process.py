@@ -19,6 +19,7 @@ import socket
 import struct
 import sys
 import threading
+import time
 import traceback
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
@@ -39,6 +40,8 @@ from headwater.runtime.slot.slot import Slot
 log = logging.getLogger("headwater.slot")
 _EDGE = struct.Struct("<q")
 HANDSHAKE_SECONDS = 10
+ORPHAN_SECONDS = 10
+"""A new slot to which nobody has come after so long ends. A relay comes at once."""
 OUTBOX_BYTES = 1 << 16
 PROCESS_NAME = "headwater-slot"
 """The name that `ps` shows."""
@@ -123,18 +126,26 @@ class SlotServer:
     # --- control thread
 
     def accept_forever(self) -> None:
-        """Accept connections until the watched JVM ends; then end this process."""
+        """Accept connections until the watched JVM ends; then end this process.
+
+        So does a slot to which nobody comes: whoever asked for it was killed meanwhile, and nobody else knows of it.
+        """
         watched = open_pidfd(self._config.watch_pid)
+        orphaned_at = time.monotonic() + ORPHAN_SECONDS
+        wanted = False
         descriptors: list[socket.socket | int] = [*self._listeners]
         if watched is not None:
             descriptors.append(watched)
         while True:
-            timeout = None if watched is not None else 1.0
+            timeout = None if watched is not None and wanted else 1.0
             ready, _, _ = select.select(descriptors, [], [], timeout)
             if watched in ready or (watched is None and not alive(self._config.watch_pid)):
                 self._end()
+            if not ready and not wanted and time.monotonic() > orphaned_at:
+                self._end()
             for listener in ready:
                 if isinstance(listener, socket.socket):
+                    wanted = True
                     sock, _ = listener.accept()
                     threading.Thread(target=self._read_from, args=(sock,), daemon=True).start()
 

@@ -86,6 +86,14 @@ def test_a_slot_that_was_killed_leaves_no_zombie(launch: SlotLaunch) -> None:
     assert answers(start(launch), SECRET, 10)
 
 
+def test_one_to_which_nobody_comes_ends(launch: SlotLaunch) -> None:
+    """Whoever asked for it was killed before it could come, and the driver does not know of it."""
+    wanted, orphan = start(launch, 0), start(launch, 1)
+    assert answers(wanted, SECRET, 10)
+    wait_until(lambda: not alive(orphan.pid))
+    assert answers(wanted, SECRET, 10) and not os.path.exists(orphan.path)
+
+
 def test_all_end_with_their_executor(launch: SlotLaunch, executor: subprocess.Popen[bytes]) -> None:
     slot = start(launch)
     server = psutil.Process(server_of(slot))
