@@ -35,7 +35,7 @@ def chaos_run(make_run: MakeRun, monkeypatch: pytest.MonkeyPatch, faults: int, e
 
     With `auto`, input comes so slowly that epochs run resident, and with shuffles only after each fault.
     """
-    records = max(300_000 if FULL else 20_000, (faults + 5) * 6 * EPOCH_RECORDS)
+    records = max(300_000 if FULL else 20_000, (faults + 5) * (10 if engine == "shuffle" else 6) * EPOCH_RECORDS)
     conf = HEALTH | {ENGINE: engine} | (epochs_of(5_000) if engine == "auto" else {}) | conf
     if engine != "shuffle":  # as fast as can be, it would be over before the third fault
         monkeypatch.setenv(RATE, "2500")
