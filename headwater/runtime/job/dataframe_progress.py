@@ -11,13 +11,18 @@ from headwater.graph.plan import SourceSpec
 from headwater.runtime.epoch.messages import SourceTask, SplitAck
 
 
+def is_streaming_dataframe(spec: SourceSpec) -> bool:
+    """Return True if Spark streams the source: each of its micro-batches is an epoch."""
+    return hasattr(spec.source, "dataframe") and not spec.source.bounded
+
+
 class DataFrameProgress:
     """A Spark DataFrame as a source. Spark reads it and keeps the offsets of a stream; here is only its event time."""
 
     def __init__(self, spec: SourceSpec) -> None:
         self.spec = spec
         self.dataframe: Any = spec.source.dataframe
-        self.streaming: bool = not spec.source.bounded
+        self.streaming = is_streaming_dataframe(spec)
         self._read = False
         self._operator_state = b""
         self._watermarks: dict[str, int] = {}

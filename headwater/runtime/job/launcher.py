@@ -60,6 +60,7 @@ from headwater.runtime.epoch.restart_policy import RestartPolicy, restart_policy
 from headwater.runtime.epoch.sizing import EpochSizer
 from headwater.runtime.job.control import ControlServer, open_control
 from headwater.runtime.job.coordinator import Coordinator
+from headwater.runtime.job.dataframe_progress import is_streaming_dataframe
 from headwater.runtime.job.endings import JobCancelledError, RescaleAsked, StoppedWithSavepoint
 from headwater.runtime.job.handle import LocalJobClient, end_of
 from headwater.runtime.job.loop import run_epochs
@@ -302,6 +303,8 @@ class Job:
         setting = EngineSetting(self._configuration.get(EPOCH_ENGINE))
         if self._plan.batch_mode and setting is EngineSetting.AUTO:
             setting = EngineSetting.SHUFFLE  # bounded input is volume
+        if any(is_streaming_dataframe(source) for source in self._plan.sources):
+            setting = EngineSetting.SHUFFLE  # Spark calls for each epoch, with a job of its own
         return EngineChoice(self._sizer(self._configuration.get(EPOCH_DURATION)), resident, setting)
 
     def _sizer(self, target_ms: int) -> EpochSizer:
