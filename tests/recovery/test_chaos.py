@@ -129,7 +129,7 @@ def test_slots_stopped_and_woken(engine: str, make_run: MakeRun, monkeypatch: py
 
 @pytest.mark.timeout(3_600)
 @pytest.mark.skipif(not FULL, reason="one executor is killed in test_local_cluster; ten by make chaos")
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engine", [*ENGINES, "auto"])
 def test_executors_killed(engine: str, make_run: MakeRun, monkeypatch: pytest.MonkeyPatch) -> None:
     wanted = 10
     run = chaos_run(make_run, monkeypatch, wanted, engine, **{"headwater.master": "local-cluster[2,1,1024]"})
