@@ -64,7 +64,7 @@ def _growth() -> Case:
         columns=(
             *((f"ms_{parallelism}", f"ms at {parallelism}") for parallelism in GROWTH[1:]),
             ("ms_per_slot", "ms more per slot"),
-            *((f"cpu_ms_{parallelism}", f"CPU ms at {parallelism}") for parallelism in (GROWTH[0], GROWTH[-1])),
+            *((f"cpu_ms_{parallelism}", f"CPU ms at {parallelism}") for parallelism in GROWTH),
             *((f"cpu_{kind}_ms", f"of it, {kind}") for kind in KINDS),
             ("cpu_per_task_ms", "CPU ms per task"),
         ),

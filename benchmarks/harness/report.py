@@ -123,7 +123,7 @@ def _case_table(case: Case, measurements: list[Measurement]) -> list[str]:
     ours = next((m.facts[case.metric] for m in measurements if m.contender == HEADWATER and m.measured), None)
     with_ratio = ours is not None and len(measurements) > 1
     header = ["", case.unit, *(["headwater / this"] if with_ratio else []), *(heading for _, heading in case.columns)]
-    header.append("each run")
+    header += ["each run", "load before"]
     rows = []
     for measurement in measurements:
         if not measurement.measured:
@@ -135,6 +135,7 @@ def _case_table(case: Case, measurements: list[Measurement]) -> list[str]:
             row.append(f"{ours / value:.2f}")
         row += [_number(measurement.facts.get(fact)) for fact, _ in case.columns]
         row.append(", ".join(_number(run) for run in measurement.all_runs))
+        row.append(", ".join(f"{load:.1f}" for load in measurement.loads))
         rows.append(row)
     return _table(header, rows)
 

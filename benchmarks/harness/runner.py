@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from benchmarks.case import Case, Contender
+from benchmarks.harness import machine
 from benchmarks.harness.process import Outcome, Program, run
 
 
@@ -18,6 +19,8 @@ class Measurement:
     facts: dict[str, Any]
     all_runs: list[float]
     error: str | None
+    loads: list[float] = field(default_factory=list)
+    """The machine's load as each run began."""
 
     @property
     def measured(self) -> bool:
@@ -29,8 +32,8 @@ def run_case(case: Case, *, quick: bool, with_peers: bool) -> list[Measurement]:
     print(f"\n{case.title}", flush=True)
     contenders = [contender for contender in case.contenders if with_peers or not contender.peer]
     measurements = []
-    for contender, outcomes in zip(contenders, _run_in_turn(contenders, quick), strict=True):
-        measurement = _measured(case, contender, outcomes)
+    for contender, (outcomes, loads) in zip(contenders, _run_in_turn(contenders, quick), strict=True):
+        measurement = dataclasses.replace(_measured(case, contender, outcomes), loads=loads)
         shown = f"{measurement.facts[case.metric]:,.1f} {case.unit}" if measurement.measured else "no result"
         note = f"   [{measurement.error}]" if measurement.error else ""
         print(f"  {contender.name:<36} {shown}{note}", flush=True)
@@ -38,18 +41,19 @@ def run_case(case: Case, *, quick: bool, with_peers: bool) -> list[Measurement]:
     return measurements
 
 
-def _run_in_turn(contenders: list[Contender], quick: bool) -> list[list[Outcome]]:
-    """The outcomes of each contender. First runs come first, then second ones: what a shared machine does to one of
-    them for minutes, it does to the others, too."""
-    outcomes: list[list[Outcome]] = [[] for _ in contenders]
+def _run_in_turn(contenders: list[Contender], quick: bool) -> list[tuple[list[Outcome], list[float]]]:
+    """The outcomes of each contender, and the loads before. First runs come first, then second ones: what a shared
+    machine does to one of them for minutes, it does to the others, too."""
+    turns: list[tuple[list[Outcome], list[float]]] = [([], []) for _ in contenders]
     for turn in range(1 if quick else max((contender.repeats for contender in contenders), default=0)):
-        for contender, mine in zip(contenders, outcomes, strict=True):
+        for contender, (mine, loads) in zip(contenders, turns, strict=True):
             if turn >= contender.repeats or any(not outcome.measured for outcome in mine):
                 continue
             program = _sized(contender, quick)
             program.environment.ensure()
+            loads.append(machine.load())
             mine.append(run(program))
-    return outcomes
+    return turns
 
 
 def _measured(case: Case, contender: Contender, outcomes: list[Outcome]) -> Measurement:
