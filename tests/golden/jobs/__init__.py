@@ -7,6 +7,7 @@ from tests.golden.jobs.dedupe_with_ttl import DEDUPE_WITH_TTL
 from tests.golden.jobs.fraud_alert import FRAUD_ALERT
 from tests.golden.jobs.golden_job import GoldenJob
 from tests.golden.jobs.interval_join import INTERVAL_JOIN
+from tests.golden.jobs.pattern import PATTERN
 from tests.golden.jobs.sensor_averages import SENSOR_AVERAGES
 from tests.golden.jobs.sessionised_clicks import SESSIONISED_CLICKS
 from tests.golden.jobs.top_n import TOP_N
@@ -37,5 +38,6 @@ JOBS: dict[str, GoldenJob] = {
         BROADCAST_RULES,
         WINDOWS,
         UNANSWERED_CALLS,
+        PATTERN,
     )
 }

@@ -1,0 +1,1 @@
+"""Patterns of events, pure: conditions, steps, the compiled pattern, the matcher and its operators."""
