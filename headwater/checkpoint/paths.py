@@ -131,10 +131,6 @@ class CheckpointLayout:
     def manifest(self, epoch: int) -> Location:
         return self.storage.locate(manifest_name(epoch))
 
-    def epoch_of_manifest(self, path: Location) -> int | None:
-        """The epoch of a file in `manifests`; None for a temporary or foreign file."""
-        return epoch_of_manifest_name(path.name)
-
     def new_snapshot(self, stage: int, partition: int, epoch: int, attempt_id: str, kind: SnapshotKind) -> Location:
         """Return where one partition writes its snapshot. `attempt_id` must be unique per attempt of an epoch."""
         if kind not in get_args(SnapshotKind):

@@ -28,6 +28,10 @@ class PlanError(HeadwaterError):
     """The program does not describe a job that can run: no sink, two operators with one uid, a bad graph."""
 
 
+class PatternError(PlanError):
+    """A pattern of events cannot mean anything: two steps of one name, a loop of no events, an unknown field."""
+
+
 class StateError(HeadwaterError):
     """State is used in a way that its descriptor, or the current key, does not allow."""
 

@@ -37,7 +37,10 @@ class JobClient(ABC):
     def stop_with_savepoint(
         self, advance_to_end_of_event_time: bool, savepoint_directory: str | None = None
     ) -> CompletableFuture[str]:
-        """End the job with a savepoint; the future has its path. With the first argument, all timers fire first."""
+        """End the job with a savepoint. When the job has ended, the future has the savepoint's path.
+
+        With the first argument, all timers fire first.
+        """
         raise HeadwaterError("this job cannot make savepoints")
 
     def trigger_savepoint(self, savepoint_directory: str | None = None) -> CompletableFuture[str]:

@@ -37,7 +37,7 @@ def to_json(plan: JobPlan) -> str:
     left out. Numbers start at 1, as Flink's do.
     """
     operators = [operator for stage in plan.stages for operator in stage.operators]
-    checked = {operator.id: operator.inputs[0].upstream for operator in operators if _is_type_check(operator)}
+    checked = {operator.id: operator.inputs[0].upstream for operator in operators if is_type_check(operator)}
     nodes = [_node(source.id, f"Source: {source.name}", "Data Source", source.parallelism) for source in plan.sources]
     for operator in sorted(operators, key=lambda each: (each.sink is not None, each.id)):
         if operator.id in checked:
@@ -60,5 +60,6 @@ def _node(node_id: int, name: str, pact: str, parallelism: int) -> dict[str, Any
     return {"id": node_id + 1, "type": name, "pact": pact, "contents": name, "parallelism": parallelism}
 
 
-def _is_type_check(operator: OperatorSpec) -> bool:
+def is_type_check(operator: OperatorSpec) -> bool:
+    """Return True if headwater put the operator in, to check a declared type: people do not see it in their job."""
     return getattr(operator.factory, "func", None) is TypeCheckOperator

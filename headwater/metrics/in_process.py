@@ -10,8 +10,8 @@ A snapshot is {path: value}, the path's parts joined by '.'; the value names its
 Snapshots of the partitions of an operator are merged with `merge_snapshots`.
 
 A job reports what each epoch added (`take_delta`), and the driver adds up the deltas of completed epochs (`add_delta`):
-an attempt that failed, or a worker that died, counts nothing. A job that goes back to its last checkpoint completes the
-epochs after it again, and counts them again.
+an attempt that failed, or a worker that died, counts nothing. A job that goes back to its last checkpoint takes back
+what it has counted since.
 """
 
 from __future__ import annotations

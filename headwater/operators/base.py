@@ -121,6 +121,10 @@ class Operator(ABC):
         """Return the time of the earliest processing-time timer, or None: the driver runs an epoch then."""
         return None
 
+    def next_event_timer(self) -> int | None:
+        """Return the watermark at which the operator emits next, as far as it knows: for people who wait for that."""
+        return None
+
     def end_of_input(self) -> None:
         """All inputs have ended. Emit what the operator held back until the end."""
 

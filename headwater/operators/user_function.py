@@ -168,6 +168,9 @@ class KeyedOperator(UserFunctionOperator):
             with contextlib.suppress(InvalidKeyError):
                 self._backend.prefetch(keys)
 
+    def next_event_timer(self) -> int | None:
+        return self._backend.event_timers.peek()
+
     def process_watermark(self, watermark: int) -> None:
         self._backend.watermark = watermark
         super().process_watermark(watermark)

@@ -100,29 +100,12 @@ class ListState(MergingState[T, Iterable[T]]):
         return iter(self.get())
 
 
-class MapState(State, Generic[K, V]):
-    """A map per key. Its entries are stored separately: changing one of a million writes one.
-
-    The order of entries is not defined, as in Flink: it may change with a restore or with another backend.
-    """
-
+class _ReadableMap(State, Generic[K, V]):
     __slots__ = ()
 
     @abstractmethod
     def get(self, key: K) -> V | None:
         """The value of `key`, or None."""
-
-    @abstractmethod
-    def put(self, key: K, value: V) -> None:
-        """Store `value` under `key`."""
-
-    @abstractmethod
-    def put_all(self, dict_value: dict[K, V] | Iterable[tuple[K, V]]) -> None:
-        """Store all entries of `dict_value`: a dict, or (key, value) pairs, which is what PyFlink itself can take."""
-
-    @abstractmethod
-    def remove(self, key: K) -> None:
-        """Remove the entry of `key`, if there is one."""
 
     @abstractmethod
     def contains(self, key: K) -> bool:
@@ -147,12 +130,6 @@ class MapState(State, Generic[K, V]):
     def __getitem__(self, key: K) -> V | None:
         return self.get(key)
 
-    def __setitem__(self, key: K, value: V) -> None:
-        self.put(key, value)
-
-    def __delitem__(self, key: K) -> None:
-        self.remove(key)
-
     def __contains__(self, key: K) -> bool:
         return self.contains(key)
 
@@ -160,48 +137,7 @@ class MapState(State, Generic[K, V]):
         return iter(self.keys())
 
 
-class ReadOnlyBroadcastState(State, Generic[K, V]):
-    """What every partition was told alike, for reading."""
-
-    __slots__ = ()
-
-    @abstractmethod
-    def get(self, key: K) -> V | None:
-        """The value of `key`, or None."""
-
-    @abstractmethod
-    def contains(self, key: K) -> bool:
-        """True if `key` has an entry."""
-
-    @abstractmethod
-    def items(self) -> Iterable[tuple[K, V]]:
-        """All entries."""
-
-    @abstractmethod
-    def keys(self) -> Iterable[K]:
-        """All keys."""
-
-    @abstractmethod
-    def values(self) -> Iterable[V]:
-        """All values."""
-
-    @abstractmethod
-    def is_empty(self) -> bool:
-        """True if there is no entry."""
-
-    def __getitem__(self, key: K) -> V | None:
-        return self.get(key)
-
-    def __contains__(self, key: K) -> bool:
-        return self.contains(key)
-
-    def __iter__(self) -> Iterator[K]:
-        return iter(self.keys())
-
-
-class BroadcastState(ReadOnlyBroadcastState[K, V]):
-    """A map that is the same in every partition. So every partition must make the same changes to it."""
-
+class _WritableMap(_ReadableMap[K, V]):
     __slots__ = ()
 
     @abstractmethod
@@ -221,6 +157,27 @@ class BroadcastState(ReadOnlyBroadcastState[K, V]):
 
     def __delitem__(self, key: K) -> None:
         self.remove(key)
+
+
+class MapState(_WritableMap[K, V]):
+    """A map per key. Its entries are stored separately: changing one of a million writes one.
+
+    The order of entries is not defined, as in Flink: it may change with a restore or with another backend.
+    """
+
+    __slots__ = ()
+
+
+class ReadOnlyBroadcastState(_ReadableMap[K, V]):
+    """What every partition was told alike, for reading."""
+
+    __slots__ = ()
+
+
+class BroadcastState(ReadOnlyBroadcastState[K, V], _WritableMap[K, V]):
+    """A map that is the same in every partition. So every partition must make the same changes to it."""
+
+    __slots__ = ()
 
 
 class OperatorStateStore(ABC):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import uuid
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -17,10 +18,10 @@ from headwater.testing.scratch import scratch_directory
 class CollectedPart(NamedTuple):
     """A committable: the records that one partition wrote in one epoch."""
 
-    operator_name: str
     epoch: int
     partition: int
-    attempt_id: str
+    token: str
+    """No other part has it: not of another attempt, nor of another sink on the same directory."""
     payload: bytes
 
 
@@ -76,7 +77,7 @@ class _CollectingWriter(SinkWriter):
             ) from error
         context = self._context
         self._records = []
-        return [CollectedPart(context.operator_name, context.epoch, context.partition, context.attempt_id, payload)]
+        return [CollectedPart(context.epoch, context.partition, uuid.uuid4().hex, payload)]
 
     def abort(self) -> None:
         self._records = []
@@ -89,7 +90,7 @@ class _CollectingCommitter(Committer):
     def commit(self, committables: list[Any]) -> None:
         for part in committables:
             # The name identifies the part, so a second commit of the same part replaces the file.
-            path = os.path.join(self._directory, f"{part.epoch:012d}-{part.partition:05d}-{part.attempt_id}.part")
+            path = os.path.join(self._directory, f"{part.epoch:012d}-{part.partition:05d}-{part.token}.part")
             with open(path + ".tmp", "wb") as file:
                 file.write(part.payload)
             os.replace(path + ".tmp", path)

@@ -65,7 +65,7 @@ def test_a_running_job_writes_savepoints_with_the_options_of_its_store(
     client = LocalJobClient("0123456789ab", job.coordinator.plan, storage_options=options)
     client.running(job.coordinator)
     url = s3.spec().url
-    path = client.stop_with_savepoint(False, url) if stop else client.trigger_savepoint(url)
+    path = client.ask_to_stop(False, url) if stop else client.trigger_savepoint(url)
     with pytest.raises(StoppedWithSavepoint) if stop else contextlib.nullcontext():
         job.run()
     assert path.result(30).startswith(f"{url}/savepoint-012345-")

@@ -1,11 +1,13 @@
 """Kills a process at a named step of a named epoch, once: the hook that jobs of these tests install.
 
 A schedule is a directory, given by the environment variable RECOVERY_TEST_FAULTS. It holds one empty file per fault,
-named ``<step>@<epoch>@<victim>``. Whoever reaches the step of that epoch first renames the file to ``*.fired`` (so that
-a fault fires once, whatever is retried) and sends SIGKILL to the victim: ``slot``, ``worker`` or ``driver``.
+named ``<step>@<epoch>@<victim>``, or ``<step>@any@<victim>``. Whoever reaches the step of that epoch first renames the
+file to ``*.fired`` (so that a fault fires once, whatever is retried) and sends SIGKILL to the victim: ``slot``,
+``worker`` or ``driver``.
 
-The job's module installs the hook in every process that imports it. Each such process leaves its pid in the directory,
-so that the others find it; a slot finds the relay that it serves by its connection.
+The job's module installs the hook in every process that imports it. Each such process leaves its pid and the time of
+its start in the directory (another process may have the pid later), so that the others find it; a slot finds the relay
+that it serves by its connection.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ import os
 import signal
 import socket
 import struct
+from itertools import product
 from pathlib import Path
 
 from headwater.common.machine.processes import alive, is_named
@@ -24,6 +27,8 @@ from headwater.runtime.stage.runner import StageRunner
 from tests.halved_batches import halved
 
 VARIABLE = "RECOVERY_TEST_FAULTS"
+ANY = "any"
+"""Instead of an epoch: the first one that reaches the step."""
 DRIVER = "RECOVERY_TEST_DRIVER"
 """Environment variable with the driver's pid: all processes of its run inherit it."""
 
@@ -33,7 +38,7 @@ def install() -> None:
     if VARIABLE in os.environ and fault.hook is not reached:
         fault.hook = reached
         StageRunner.batch = halved(StageRunner.batch)  # type: ignore[method-assign]
-        (_pids() / str(os.getpid())).touch()
+        (_pids() / f"{os.getpid()}-{_started(os.getpid())}").touch()
 
 
 def this_is_the_driver() -> None:
@@ -42,8 +47,8 @@ def this_is_the_driver() -> None:
 
 
 def reached(step: str, epoch: int) -> None:
-    for victim, find in _VICTIMS.items():
-        planned = Path(os.environ[VARIABLE]) / f"{step}@{epoch}@{victim}"
+    for when, (victim, find) in product((epoch, ANY), _VICTIMS.items()):
+        planned = Path(os.environ[VARIABLE]) / f"{step}@{when}@{victim}"
         if not planned.exists() or (pid := find()) is None:
             continue
         with contextlib.suppress(FileNotFoundError):  # another process was faster
@@ -64,7 +69,15 @@ def _is_slot(pid: int) -> bool:
 def _living() -> list[int]:
     """Processes of the newest driver's run that have the hook, the oldest first."""
     files = sorted(_pids().iterdir(), key=lambda file: file.stat().st_mtime)
-    return [int(file.name) for file in files if alive(int(file.name)) and _driver_of(int(file.name)) == _driver()]
+    processes = [tuple(map(int, file.name.split("-"))) for file in files]
+    return [pid for pid, started in processes if _started(pid) == started and _driver_of(pid) == _driver()]
+
+
+def _started(pid: int) -> int | None:
+    """When a process started, in ticks since the machine did; None if there is no such process."""
+    with contextlib.suppress(OSError):
+        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19])
+    return None
 
 
 def _driver_of(pid: int) -> int | None:

@@ -6,7 +6,6 @@ import json
 import os
 import subprocess
 import sys
-import time
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -22,6 +21,7 @@ from headwater.common.machine.processes import is_named
 from headwater.runtime.epoch import fault
 from headwater.runtime.slot.process import PROCESS_NAME
 from tests.recovery import kills, sabotage
+from tests.waiting import wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
 MARK = "RECOVERY_TEST_RUN"
@@ -42,10 +42,10 @@ ENGINES = ("shuffle", "resident")
 
 @dataclass(frozen=True)
 class Fault:
-    """Kill `victim` when the first process reaches `step` of `epoch`."""
+    """Kill `victim` when the first process reaches `step` of `epoch` (None: of any epoch)."""
 
     step: str
-    epoch: int
+    epoch: int | None
     victim: str
 
     def __post_init__(self) -> None:
@@ -53,7 +53,7 @@ class Fault:
 
     @property
     def file_name(self) -> str:
-        return f"{self.step}@{self.epoch}@{self.victim}"
+        return f"{self.step}@{kills.ANY if self.epoch is None else self.epoch}@{self.victim}"
 
 
 @dataclass
@@ -104,7 +104,7 @@ class Run:
         assert not missing, f"these faults never fired, so nothing was proved: {missing}\n{self.log()}"
         end = self.latest()
         assert end is not None and end.finished
-        late = [each for each in self._planned if each.epoch >= end.epoch]
+        late = [each for each in self._planned if each.epoch is not None and each.epoch >= end.epoch]
         assert not late, f"these faults came when the job was over: {late}"
 
     # --- processes
@@ -134,12 +134,15 @@ class Run:
         self._started.append(process)
         return process
 
-    def finish(self) -> dict[str, Any]:
-        """Start drivers until the job is finished, and return the last one's progress. Only faults may kill them."""
+    def finish(self, seconds: float = RUN_SECONDS) -> dict[str, Any]:
+        """Start drivers until the job is finished, and return the last one's progress. Only faults may kill them.
+
+        No driver may take longer than `seconds`.
+        """
         while True:
             process = self.start()
             kills_before = self._driver_kills()
-            code = process.wait(RUN_SECONDS)
+            code = process.wait(seconds)
             if code == KILLED and self._driver_kills() == kills_before + 1:
                 continue
             assert code == 0, f"driver {len(self._started)} ended with {code}\n{self.log()}"
@@ -218,11 +221,7 @@ class Run:
         self.wait_until(lambda: self.epoch() >= epoch, f"epoch {epoch}")
 
     def wait_until(self, condition: Callable[[], bool], what: str, seconds: float = START_SECONDS) -> None:
-        deadline = time.monotonic() + seconds
-        while not condition():
-            if time.monotonic() > deadline:
-                raise AssertionError(f"waited {seconds} s for {what}; processes: {self.processes()}\n{self.log()}")
-            time.sleep(0.05)
+        wait_until(condition, lambda: f"{what}; processes: {self.processes()}\n{self.log()}", seconds, 0.05)
 
     def lines(self) -> Counter[str]:
         """What a reader of the output sees: files whose names do not begin with a dot."""

@@ -9,7 +9,7 @@ from itertools import pairwise
 from tests.recovery.bursts import Feeder, expected, input_file
 from tests.recovery.conftest import MakeRun
 from tests.recovery.engines_used import engines_of
-from tests.recovery.runs import Fault, Run, assert_same
+from tests.recovery.runs import START_SECONDS, Fault, Run, assert_same
 
 EPOCH_RECORDS = 250
 BURST = 60 * EPOCH_RECORDS
@@ -19,22 +19,24 @@ CONF = {"headwater.epoch.engine": "auto", "headwater.slot.health-check": "1 s"}
 class Bursts:
     """A run, and what it gets to read."""
 
-    def __init__(self, make_run: MakeRun, **more: object) -> None:
-        self.run: Run = make_run(0, EPOCH_RECORDS, module="tests.recovery.bursts", conf=CONF, **more)
+    def __init__(self, make_run: MakeRun, **conf: object) -> None:
+        self.run: Run = make_run(0, EPOCH_RECORDS, module="tests.recovery.bursts", conf=CONF | conf)
         self.feeder = Feeder(input_file(self.run.output))
 
     def engines(self) -> list[str]:
         return engines_of(self.run.directory)
 
-    def slowly_until(self, condition: Callable[[], bool], what: str) -> None:
+    def slowly_until(
+        self, condition: Callable[[], bool], what: str, *, records: int = 3, seconds: float = START_SECONDS
+    ) -> None:
         """Feed a few records now and then."""
 
         def fed() -> bool:
-            self.feeder.feed(3)
+            self.feeder.feed(records)
             time.sleep(0.02)
             return condition()
 
-        self.run.wait_until(fed, what)
+        self.run.wait_until(fed, what, seconds)
 
     def slowly_until_resident(self) -> None:
         seen = len(self.engines())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,10 +12,9 @@ import psutil
 from headwater.common import Configuration, JobClient
 from headwater.datastream import DataStream, StreamExecutionEnvironment
 from headwater.runtime.slot.process import PROCESS_NAME
+from tests.waiting import wait_until
 
 Build = Callable[[StreamExecutionEnvironment], DataStream]
-
-_seen_slot_pids: set[int] = set()
 
 
 def epochs_of(records: int) -> dict[str, Any]:
@@ -59,20 +57,13 @@ class JobRunner:
         """All that the stream of `build` gives."""
         env = self.environment(parallelism, checkpoint_dir, **conf)
         with build(env).execute_and_collect() as results:
-            collected = list(results)
-            note_slots(results.get_job_client())
-        return collected
+            return list(results)
 
 
 def progress(client: JobClient) -> dict[str, Any]:
-    """The job's numbers; the pids of its slots are remembered for the check at the end of the run."""
+    """The job's numbers."""
     found: dict[str, Any] = client.progress()
-    _seen_slot_pids.update(slot["pid"] for slot in found["slots"])
     return found
-
-
-def note_slots(client: JobClient) -> None:
-    progress(client)
 
 
 def wait_for_epoch(client: JobClient, epoch: int, seconds: float = 100) -> dict[str, Any]:
@@ -91,25 +82,16 @@ def wait_for_epoch(client: JobClient, epoch: int, seconds: float = 100) -> dict[
     return progress(client)
 
 
-def wait_until(condition: Callable[[], bool], what: str, seconds: float = 60) -> None:
-    """Poll until `condition` holds."""
-    deadline = time.monotonic() + seconds
-    while not condition():
-        if time.monotonic() > deadline:
-            raise AssertionError(f"waited {seconds} s for {what}")
-        time.sleep(0.02)
-
-
-def slots_alive() -> list[int]:
-    """The pids of all slots that jobs of this test run have left: those that were seen, and those nobody knows of."""
+def slots_alive() -> list[psutil.Process]:
+    """All slots that jobs of this test run have left. Not known by pids: these come again."""
     mark = os.environ["XDG_STATE_HOME"]  # each test run has its own, and slots inherit it
     found = []
-    for process in psutil.process_iter(["pid", "name"]):
+    for process in psutil.process_iter(["name"]):
         try:
             if process.info["name"] != PROCESS_NAME or process.status() == psutil.STATUS_ZOMBIE:
                 continue
-            if process.pid in _seen_slot_pids or process.environ().get("XDG_STATE_HOME") == mark:
-                found.append(process.pid)
+            if process.environ().get("XDG_STATE_HOME") == mark:
+                found.append(process)
         except psutil.Error:
             continue
     return found

@@ -18,7 +18,8 @@ from headwater.datastream.connectors.data_generator import DataGeneratorSource, 
 from headwater.datastream.connectors.file_system import BulkFormat, BulkWriters, FileSink, FileSource, StreamFormat
 from headwater.datastream.connectors.number_seq import NumberSequenceSource
 from headwater.testing import CollectingSink
-from tests.spark.harness import JobRunner, epochs_of, progress, wait_until
+from tests.spark.harness import JobRunner, epochs_of, progress
+from tests.waiting import wait_until
 
 NO_WATERMARKS = WatermarkStrategy.no_watermarks()
 ROWS = [{"name": f"n{number}", "amount": number} for number in range(50)]

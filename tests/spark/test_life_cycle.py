@@ -18,7 +18,8 @@ from headwater.common.errors import CheckpointError, JobInUseError
 from headwater.datastream import ExternalizedCheckpointRetention, StreamExecutionEnvironment
 from headwater.datastream.connectors.data_generator import DataGeneratorSource
 from headwater.testing import CollectingSink
-from tests.spark.harness import JobRunner, epochs_of, progress, wait_for_epoch, wait_until
+from tests.spark.harness import JobRunner, epochs_of, progress, wait_for_epoch
+from tests.waiting import wait_until
 
 COUNT = 2_000
 

@@ -15,7 +15,7 @@ import pytest
 
 from headwater.cli.main import main
 from headwater.testing import CollectingSink
-from tests.spark.harness import wait_until
+from tests.waiting import wait_until
 
 KEYS = 20
 
@@ -162,7 +162,7 @@ def test_a_day_of_a_job(terminal: Terminal, say: Say, tmp_path: Path) -> None:
 
     told = say("stop", "operated", "--savepoint-dir", savepoints)
     assert told.endswith("job 'operated' stopped\n")
-    stopped = told.splitlines()[0].removeprefix("savepoint: ")
+    stopped = told.splitlines()[0].removeprefix("Savepoint completed. Path: ")
     assert process.wait(60) == 0, terminal.log()
     assert "no job runs" in say("list")
     assert "no job runs" in say("checkpoints", "operated", code=1)

@@ -52,10 +52,11 @@ def test_a_streaming_job_that_is_stopped_says_nothing_in_java(tmp_path: Path) ->
         check=False,
     )
     assert ended.returncode == 0, ended.stderr
-    # What Spark says while it starts, and while the program stops it, is the program's own affair.
+    # What Spark says while it starts is the program's own affair.
     _, _, said = ended.stderr.partition("spark is up\n")
-    said, over, _ = said.partition("the job is over\n")
+    said, over, afterwards = said.partition("the job is over\n")
     assert over and said.strip() == ""
+    assert "Exception" not in afterwards, "the job was still at work when the program stopped Spark"
     *numbers, last = ended.stdout.splitlines()
     assert last == "stopped: True"
     assert sorted(map(int, numbers)) == list(range(len(numbers))) and numbers

@@ -33,8 +33,9 @@ from headwater.runtime.spark import engines
 from headwater.runtime.spark.epoch_job import SparkEngine
 from headwater.runtime.spark.resident.engine import ResidentEngine
 from headwater.testing import CollectingSink
-from tests.spark.harness import JobRunner, epochs_of, progress, wait_until
+from tests.spark.harness import JobRunner, epochs_of, progress
 from tests.spark.tail_source import TailSource, append
+from tests.waiting import wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
 ENGINE = "headwater.epoch.engine"

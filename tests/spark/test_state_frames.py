@@ -24,7 +24,7 @@ from headwater.datastream.state import ListStateDescriptor, MapStateDescriptor, 
 from headwater.datastream.window import EventTimeSessionWindows, TumblingEventTimeWindows
 from headwater.state_processor import SavepointReader, SavepointWriter
 from headwater.testing import CollectingSink
-from tests.spark.harness import JobRunner, epochs_of, note_slots, wait_for_epoch
+from tests.spark.harness import JobRunner, epochs_of, wait_for_epoch
 
 COUNT = 6_000
 KEYS = 4
@@ -156,7 +156,6 @@ def test_each_kind_of_state_travels_through_dataframes(run_job: JobRunner, tmp_p
     build(env, sink)
     client = env.execute_async("frames")
     client.get_job_execution_result().result(100)
-    note_slots(client)
     each = COUNT // KEYS
     mark = 100 + 1
     assert Counter(map(tuple, sink.results())) == Counter(

@@ -13,7 +13,8 @@ import pytest
 from headwater.common.errors import CheckpointError
 from headwater.testing import CollectingSink
 from tests.recovery.streaming_driver import NumberWords, expected, word
-from tests.spark.harness import JobRunner, wait_until
+from tests.spark.harness import JobRunner
+from tests.waiting import wait_until
 
 WORDS_PER_FILE = 5
 

@@ -25,7 +25,7 @@ import secrets
 import socket
 import time
 from collections.abc import Iterable
-from typing import Final, TypeVar
+from typing import Final, Self, TypeVar
 
 import msgspec
 
@@ -125,7 +125,7 @@ class DriverClaim:
         self.record = record
 
     @classmethod
-    def take(cls, storage: CheckpointStorage, job_name: str, above: int = 0) -> DriverClaim:
+    def take(cls, storage: CheckpointStorage, job_name: str, above: int = 0) -> Self:
         """Become the driver. From now on all earlier ones are fenced, at their next write at the latest.
 
         `above` is the highest claim that a manifest knows of.

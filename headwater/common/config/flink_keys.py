@@ -9,6 +9,7 @@ from functools import cache
 from pathlib import Path
 
 _FAMILIES = (
+    "$internal.",
     "containerized.",
     "external-resource.",
     "flink.hadoop.",
@@ -20,7 +21,7 @@ _FAMILIES = (
     "traces.reporter.",
     "yarn.",
 )
-"""Keys with a free part in them, such as the name of a reporter."""
+"""Keys with a free part in them, such as the name of a reporter, and those that Flink sets itself."""
 
 
 def is_flink_key(key: str) -> bool:

@@ -413,6 +413,95 @@ PYTHON_REQUIREMENTS = _text(
     "A requirements.txt that must be installed where user code runs.",
     former_keys=("python.requirements",),
 )
+FIXED_JOB_ID = _text(
+    "$internal.pipeline.job-id",
+    None,
+    "The id of the job, 32 hexadecimal digits, if its checkpoint directory does not have another one already. A job "
+    "server sets it.",
+)
+SERVER_STORAGE = _text(
+    "high-availability.storageDir",
+    None,
+    "Where headwater server keeps submissions, logs, history and its jobs' checkpoints. Servers with the same one "
+    "stand by for each other.",
+    default_from=lambda environ: os.path.join(_state_directory(environ), "server"),
+    default_text="server in headwater.state.dir's default",
+)
+JOB_HISTORY_SIZE = _integer(
+    "jobstore.max-capacity",
+    100,
+    "How many jobs that have ended a server remembers; older ones are forgotten, with the checkpoints of those that "
+    "finished.",
+    minimum=1,
+)
+DRIVER_RESTARTS = _integer(
+    "headwater.server.driver-restarts",
+    10,
+    "How often in a row a server starts a driver again that died (not one whose program failed); the count starts anew "
+    "when a driver has lived for an hour.",
+    minimum=0,
+)
+
+REST_ENABLED = _boolean(
+    "headwater.rest.enabled",
+    False,
+    "Whether a job serves the REST API and the dashboard while it runs. `headwater run` turns it on; a program that is "
+    "run as plain Python opens no port unless this is set.",
+)
+REST_PORT = _text(
+    "rest.port",
+    "8081",
+    "Port of the REST API and the dashboard: one, a range such as 8081-8090, or 0 for any. If one port is given and "
+    "taken, a job takes the next free one.",
+    former_keys=("rest.bind-port", "web.port", "jobmanager.web.port"),
+)
+REST_BIND_ADDRESS = _text(
+    "rest.bind-address",
+    "127.0.0.1",
+    "Address that the REST API listens on. One that other machines can reach needs headwater.server.token.",
+)
+REST_MAX_CONTENT = ConfigOption(
+    "rest.server.max-content-length",
+    read_memory_bytes,
+    100 << 20,
+    "Largest request, and so the largest program that can be uploaded.",
+    "memory size",
+    minimum=1 << 10,
+)
+UPLOAD_DIRECTORY = _text(
+    "web.upload.dir",
+    None,
+    "Where a session server keeps uploaded programs. Only its user may enter it.",
+    default_text="programs under headwater.state.dir",
+)
+SERVER_TOKEN = _text(
+    "headwater.server.token",
+    None,
+    "Token that opens every route of the REST API: clients send it as Authorization: Bearer. Better kept in the "
+    "environment or in headwater.server.token-file than on a command line.",
+)
+SERVER_TOKEN_FILE = _text(
+    "headwater.server.token-file",
+    None,
+    "A file with the token of headwater.server.token. Only the server's user may read it.",
+)
+JOB_TOKEN = _text(
+    "headwater.job.token",
+    None,
+    "Token that opens this job's routes, and no others, at any server that shows the job. Without it, or the server's "
+    "token, nobody reads or operates the job over REST.",
+)
+SERVER_TLS_CERT = _text(
+    "headwater.server.tls-cert", None, "A file with the certificate (chain) to serve HTTPS with; needs the key, too."
+)
+SERVER_TLS_KEY = _text("headwater.server.tls-key", None, "A file with the private key of the certificate.")
+SERVER_ALLOWED_HOSTS = ConfigOption(
+    "headwater.server.allowed-hosts",
+    read_list,
+    None,
+    "Host names, besides localhost, under which a server on a loopback address may be asked: a proxy's.",
+    "list",
+)
 
 OPTIONS: tuple[ConfigOption[Any], ...] = tuple(each for each in globals().values() if isinstance(each, ConfigOption))
 """All options above, in the order in which documentation shows them."""

@@ -38,3 +38,18 @@ def is_named(pid: int, name: str) -> bool:
             return file.read().strip() == name
     except OSError:
         return False
+
+
+def start_time(pid: int) -> str | None:
+    """Return what distinguishes process `pid` from all others that had or will have this pid; None if it has ended.
+
+    A zombie has ended. Made of the boot and of the time since then: it never repeats on one machine.
+    """
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            fields = file.read().rpartition(b")")[2].split()  # the name before it may contain anything
+        with open("/proc/sys/kernel/random/boot_id") as file:
+            boot = file.read().strip()
+    except OSError:
+        return None
+    return None if fields[0] in (b"Z", b"X") else f"{boot}/{int(fields[19])}"

@@ -193,6 +193,11 @@ class AlignedWindowOperator(WindowOperatorBase):
         first = None if self._event_time else min(self._panes.namespaces(), default=None)
         return None if first is None else first + self._size - 1
 
+    def next_event_timer(self) -> int | None:
+        fired = self.context.watermark if self._lateness else None  # with lateness, a window stays after it has fired
+        ends = (start + self._size - 1 for start in self._panes.namespaces()) if self._event_time else ()
+        return min((end for end in ends if fired is None or end > fired), default=None)
+
     def end_of_input(self) -> None:
         """STREAMING drops the processing-time windows that are open, as Flink does; BATCH fires them."""
         if self.context.batch_mode and not self._event_time:

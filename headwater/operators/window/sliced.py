@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator
 from math import gcd
 from typing import Any
 
+from headwater.common.ids import MAX_WATERMARK
 from headwater.operators.window.aligned import AlignedWindowOperator
 from headwater.operators.window.base import MAX_RESULTS_HELD, SLICES, FiredWindow
 from headwater.operators.window.blocks import MergeFailed, SliceBlocks, merge_parts
@@ -95,6 +96,11 @@ class SlicedWindowOperator(AlignedWindowOperator):
                 break
             self._panes.drop(begin)
             self._blocks.changed((begin,))
+
+    def next_event_timer(self) -> int | None:
+        slices = sorted(self._panes.namespaces())
+        first = next(self._starts(slices, self.context.watermark, MAX_WATERMARK), None) if slices else None
+        return None if first is None else first + self._size - 1
 
     def _follow_rollbacks(self) -> None:
         if self._rollbacks != self._backend.rollbacks:

@@ -49,6 +49,10 @@ class CheckpointSchedule:
         self._last_cut_ms, self._in_flight = now_ms, True
 
     @property
+    def interval_ms(self) -> int:
+        return self._settings.interval_ms
+
+    @property
     def timeout_ms(self) -> int:
         return self._settings.timeout_ms
 

@@ -17,12 +17,15 @@ _LENGTH = struct.Struct("<I")
 TO_DRIVER = 1 << 20
 """The destination stage of acknowledgements and errors, larger than every real stage."""
 
+EVERY = -1
+"""The target of a frame for all partitions of its stage."""
+
 
 class FrameKind:
     """What a frame means to its receiver. Plain ints: headers are marshalled."""
 
     DATA = 0
-    END = 1  # the channel's last frame of the epoch: its final watermark
+    END = 1  # the channel's last frame of the epoch: its final watermark, for every partition
     ACK = 2  # a partition's or split's acknowledgement, for the driver
     ERROR = 3  # the epoch cannot complete: for everyone downstream, and the driver
     HEADER = 4  # pickle(EpochHeader), cut down to what the partition that it is sent to needs

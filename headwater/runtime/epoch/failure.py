@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import pickle
+import socket
 import traceback
+from collections.abc import Iterator
 from enum import Enum
-from typing import Any
+from typing import Any, NamedTuple
 
 from headwater.common.errors import HeadwaterError, LocalDiskError
+from headwater.common.ids import Place
 
 
 class ConnectionLostError(HeadwaterError):
@@ -24,24 +28,52 @@ class FailureReason(Enum):
     CHECKPOINTS = "too many checkpoints in a row failed"
 
 
+class FailedAt(NamedTuple):
+    """The partition that failed, and the host it ran on."""
+
+    place: Place
+    host: str
+
+
 class AttemptFailedError(HeadwaterError):
     """The attempt cannot complete. With `FailureReason.PROGRAM`, `error` is what the user gets to see."""
 
-    def __init__(self, text: str, reason: FailureReason, error: HeadwaterError | None = None) -> None:
+    def __init__(
+        self, text: str, reason: FailureReason, error: HeadwaterError | None = None, at: FailedAt | None = None
+    ) -> None:
         super().__init__(text)
         self.reason = reason
         self.error = error
+        self.at = at
+        """Where it failed; None if that is not known."""
 
     @classmethod
     def of_program(cls, error: HeadwaterError) -> AttemptFailedError:
         return cls(str(error), FailureReason.PROGRAM, error)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (str(self), self.reason, self.error)
+        return type(self), (str(self), self.reason, self.error, self.at)
 
 
-def failure_of(error: Exception, where: str) -> AttemptFailedError:
-    """The failure that `error` is, noticed in `where`: a slot, or a partition of a stage."""
+def failure_of(error: Exception, where: str | Place) -> AttemptFailedError:
+    """The failure that `error` is, noticed in `where`: a partition of a stage of this host, or something else."""
+    if isinstance(where, str):
+        return _classified(error, where)
+    failure = _classified(error, f"stage {where.stage} partition {where.partition}")
+    failure.at = failure.at or FailedAt(where, socket.gethostname())
+    return failure
+
+
+@contextlib.contextmanager
+def failures_at(place: Place) -> Iterator[None]:
+    """Whatever the block raises is a failure of that partition, on this host."""
+    try:
+        yield
+    except Exception as error:
+        raise failure_of(error, place) from None
+
+
+def _classified(error: Exception, where: str) -> AttemptFailedError:
     if isinstance(error, AttemptFailedError):
         return error
     if isinstance(error, ConnectionLostError | EOFError | ConnectionError):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 
 from headwater.common.job_status import JobStatus
 
@@ -30,10 +31,17 @@ class JobState:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._status = JobStatus.CREATED
+        self._since_ms = {JobStatus.CREATED: _now_ms()}
 
     @property
     def status(self) -> JobStatus:
         return self._status
+
+    @property
+    def since_ms(self) -> dict[JobStatus, int]:
+        """Return when the job last came to each state that it has been in, in milliseconds since 1970."""
+        with self._lock:
+            return dict(self._since_ms)
 
     def to(self, status: JobStatus) -> bool:
         """Move on to `status`. Returns False where that is no longer possible: a job that ends does not restart."""
@@ -43,4 +51,9 @@ class JobState:
             if status not in TRANSITIONS[self._status]:
                 return False
             self._status = status
+            self._since_ms[status] = _now_ms()
             return True
+
+
+def _now_ms() -> int:
+    return int(time.time() * 1000)

@@ -17,6 +17,7 @@ from headwater.common.connector import Split
 from headwater.common.ids import Place
 from headwater.graph.plan import StageSpec
 from headwater.metrics import Measured, add_measured
+from headwater.runtime.epoch.figures import Figures, add_counts
 from headwater.time.watermark_keys import at_input
 
 T = TypeVar("T")
@@ -195,16 +196,20 @@ class EpochOutcome:
     committables: dict[str, list[bytes]] = field(default_factory=dict)
     next_timer_ms: int | None = None
     records_in: dict[str, int] = field(default_factory=dict)
-    state_entries: int = 0
+    figures: Figures = field(default_factory=Figures)
     metrics: Measured = field(default_factory=dict)
     """What user functions measured in this epoch, {operator uid: {partition: delta}}; only operators that measure."""
+
+    @property
+    def state_entries(self) -> int:
+        return sum(self.figures.state_entries.values())
 
     def add(self, other: EpochOutcome) -> None:
         """Add what another split of the same task did. Watermarks stay: each split has its own."""
         for uid, items in other.committables.items():
             self.committables.setdefault(uid, []).extend(items)
-        for uid, count in other.records_in.items():
-            self.records_in[uid] = self.records_in.get(uid, 0) + count
+        add_counts(self.records_in, other.records_in)
+        self.figures.add(other.figures)
         add_measured(self.metrics, other.metrics)
         timers = [timer for timer in (self.next_timer_ms, other.next_timer_ms) if timer is not None]
         self.next_timer_ms = min(timers, default=None)
@@ -223,6 +228,8 @@ class SplitAck:
     watermarks: dict[str, int] = field(default_factory=dict)
     counters: dict[str, int] = field(default_factory=dict)
     """What the reader counted beside records: bad ones that it skipped, say."""
+    idle: bool = False
+    """The split is idle for those who wait for its watermark."""
 
 
 @dataclass
@@ -231,6 +238,9 @@ class SourceAck:
 
     index: int
     outcome: EpochOutcome
+    source_id: int = -1
+    subtask: int = 0
+    """Which partition of the source's vertex it was."""
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple, Protocol
 
 from headwater.runtime.epoch import fault
-from headwater.runtime.epoch.chunk import decode_records
 
 
 class Step(NamedTuple):
@@ -20,7 +19,7 @@ class Step(NamedTuple):
 class Runner(Protocol):
     """What the loop needs of a `StageRunner`."""
 
-    def batch(self, edge: int, values: list[Any], timestamps: list[int | None] | None) -> None: ...
+    def chunk(self, edge: int, payload: memoryview | bytes) -> None: ...
 
     def advance(self, head: int, watermark: int) -> None: ...
 
@@ -32,7 +31,7 @@ def run_steps(runner: Runner, steps: Iterable[Step], epoch: int) -> Iterator[Non
     for kind, node, value in steps:
         if kind == "chunk":
             fault.reached("chunk-received", epoch)
-            runner.batch(node, *decode_records(value))
+            runner.chunk(node, value)
         elif kind == "watermark":
             runner.advance(node, value)
         else:

@@ -31,6 +31,8 @@ class Cut:
     manifest: Manifest | None = None
     chains: Chains = field(default_factory=dict)
     future: Future[None] | None = None
+    manifest_ms: float = 0.0
+    commit_ms: float = 0.0
     savepoints: list[SavepointRequest] = field(default_factory=list)
     """Copy the checkpoint for these requests."""
 
@@ -40,6 +42,10 @@ class Cut:
             self.waiting_for.discard(place)
             self.parts[place] = part
             self.arrived[place] = elapsed_ms
+
+    def age_ms(self) -> float:
+        """How long ago it was cut."""
+        return (time.monotonic() - self.started) * 1000
 
     def complete(self, chains: Chains) -> Manifest:
         """All parts have arrived: return the manifest."""
@@ -74,4 +80,6 @@ class Cut:
             duration_ms=(ended - self.started) * 1000,
             full_bytes=full_bytes,
             parts=tuple(parts),
+            manifest_ms=self.manifest_ms,
+            commit_ms=self.commit_ms,
         )

@@ -39,6 +39,10 @@ class CheckpointStats:
     full_bytes: int
     """Size of all files that a restore of this checkpoint reads."""
     parts: tuple[PartStats, ...] = ()
+    manifest_ms: float = 0.0
+    """How long it took to write the manifest."""
+    commit_ms: float = 0.0
+    """How long the sinks took to commit, with all their tries."""
 
     @property
     def delta_bytes(self) -> int:

@@ -88,6 +88,8 @@ class Checkpoints:
         self.requested = False
         """Somebody wants the next epoch to end with a checkpoint."""
         self.history: deque[CheckpointStats] = deque(maxlen=HISTORY)
+        self.completed = 0
+        self.failed = 0
         self.on_state_loaded: list[Callable[[], object]] = []
         """Called once, beside the epochs, when all partitions of this run have loaded their state."""
         self.on_durable: list[Callable[[Manifest], None]] = []
@@ -216,7 +218,7 @@ class Checkpoints:
         if cut.future is None:
             manifest = cut.complete(self.chains.with_parts(cut.parts))
             protected = self.chains.unfinished_names() | self._copies.names()
-            cut.future = self._queue().submit(self._complete, manifest)
+            cut.future = self._queue().submit(self._complete, manifest, cut)
             self._tidying = self._queue().submit(self._tidy, manifest.epoch, protected)
         try:
             cut.future.result(self.schedule.timeout_ms / 1000 if wait else GRACE_SECONDS)
@@ -273,6 +275,7 @@ class Checkpoints:
             self.durable, self.durable_token = cut.manifest, cut.token
         self.schedule.completed(_now_ms())
         self.history.append(cut.stats("completed"))
+        self.completed += 1
         for request in cut.savepoints:
             assert self._store is not None
             self._copies.start(self._store, cut.manifest, request, self.clock_ms())
@@ -282,6 +285,7 @@ class Checkpoints:
     def _fail(self, cut: Cut, reason: str) -> dict[str, list[bytes]]:
         self._give_up(cut)
         self.history.append(cut.stats("failed", reason))
+        self.failed += 1
         log.warning("checkpoint of epoch %d failed: %s", cut.draft.epoch, reason)
         if not self.schedule.failed(_now_ms()):
             raise CheckpointFailuresError(f"checkpoint of epoch {cut.draft.epoch} failed: {reason}", cut)
@@ -300,8 +304,9 @@ class Checkpoints:
             self._executor = self._background.queue("checkpoint")
         return self._executor
 
-    def _complete(self, manifest: Manifest) -> None:
+    def _complete(self, manifest: Manifest, cut: Cut) -> None:
         """Write the manifest, then commit the sinks."""
+        started = time.monotonic()
         if self._store is not None:
             try:
                 self._store.write(manifest)
@@ -310,7 +315,10 @@ class Checkpoints:
             except CheckpointError as error:
                 raise ManifestNotWrittenError(str(error)) from error
         fault.reached("manifest-written", manifest.epoch)
+        written = time.monotonic()
+        cut.manifest_ms = (written - started) * 1000
         self._committers.commit(manifest.committables)
+        cut.commit_ms = (time.monotonic() - written) * 1000
         fault.reached("sink-committed", manifest.epoch)
         self._visible = manifest.epoch
 

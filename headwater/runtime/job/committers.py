@@ -21,7 +21,7 @@ MAX_THREADS: Final = 8
 
 
 @dataclass(frozen=True)
-class _Task:
+class _CommitCall:
     """One call of a committer."""
 
     key: tuple[str, int]
@@ -72,16 +72,16 @@ class SinkCommitters:
         if self._policy.forgets_on_success:
             self._failures_ms.clear()
 
-    def _tasks(self, uid: str, items: list[bytes]) -> list[_Task]:
+    def _tasks(self, uid: str, items: list[bytes]) -> list[_CommitCall]:
         name, committer = self._committers[uid]
         parts = max(1, min(committer.concurrency, len(items)))
         bounds = [len(items) * part // parts for part in range(parts + 1)]
         return [
-            _Task((uid, part), name, committer, items[first:stop])
+            _CommitCall((uid, part), name, committer, items[first:stop])
             for part, (first, stop) in enumerate(pairwise(bounds))
         ]
 
-    def _commit_side_by_side(self, work: list[_Task]) -> None:
+    def _commit_side_by_side(self, work: list[_CommitCall]) -> None:
         if self._threads is None:
             self._threads = ThreadPoolExecutor(MAX_THREADS, thread_name_prefix="commit")
         errors: list[Exception] = []
@@ -95,7 +95,7 @@ class SinkCommitters:
                 errors[0].add_note(f"Also: {error}")
             raise errors[0]
 
-    def _commit(self, task: _Task, errors: list[Exception]) -> None:
+    def _commit(self, task: _CommitCall, errors: list[Exception]) -> None:
         """Commit until it is done. `errors` are those of all tasks that gave up; after the first, all do."""
         try:
             self._commit_with_retries(task, errors)
@@ -103,7 +103,7 @@ class SinkCommitters:
             errors.append(error)
             raise
 
-    def _commit_with_retries(self, task: _Task, errors: Sequence[Exception]) -> None:
+    def _commit_with_retries(self, task: _CommitCall, errors: Sequence[Exception]) -> None:
         tried = 0
         while True:
             tried += 1

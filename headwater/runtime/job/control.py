@@ -20,7 +20,7 @@ from typing import Any, Protocol, TypeVar
 from headwater.common.completable_future import CompletableFuture
 from headwater.common.errors import HeadwaterError, short_repr
 from headwater.common.job_status import JobStatus
-from headwater.runtime.job.run_directory import JobCard, RunDirectory
+from headwater.runtime.job.run_directory import JobCard, RunDirectory, token_digest
 
 log = logging.getLogger(__name__)
 
@@ -42,19 +42,37 @@ class OperableJob(Protocol):
     def get_job_status(self) -> CompletableFuture[JobStatus]: ...
     def progress(self) -> dict[str, Any]: ...
     def checkpoints(self) -> list[dict[str, Any]]: ...
+    def describe(self) -> dict[str, Any]: ...
+    def exceptions(self) -> dict[str, Any]: ...
+    def checkpoint(self, epoch: object) -> dict[str, Any]: ...
+    def metrics(self, since_ms: int = 0) -> dict[str, Any]: ...
+    def why(self) -> list[dict[str, Any]]: ...
     def trigger_savepoint(self, savepoint_directory: str | None = None) -> CompletableFuture[str]: ...
-    def stop_with_savepoint(
-        self, advance_to_end_of_event_time: bool, savepoint_directory: str | None = None
-    ) -> CompletableFuture[str]: ...
+    def ask_to_stop(self, drain: bool, savepoint_directory: str | None = None) -> CompletableFuture[str]: ...
+    def trigger_checkpoint(self) -> CompletableFuture[int]: ...
     def rescale(self, parallelism: int) -> CompletableFuture[float]: ...
     def cancel(self) -> CompletableFuture[None]: ...
 
 
 def open_control(
-    state_directory: str, job: OperableJob, job_id: str, name: str, checkpoint_dir: str, parallelism: Callable[[], int]
+    state_directory: str,
+    job: OperableJob,
+    job_id: str,
+    name: str,
+    checkpoint_dir: str,
+    parallelism: Callable[[], int],
+    token: str | None = None,
 ) -> ControlServer | None:
     """Make the job operable from other terminals. If that fails, warn and return None: the job runs all the same."""
-    card = JobCard(job_id, name, os.getpid(), socket.gethostname(), int(time.time() * 1000), checkpoint_dir)
+    card = JobCard(
+        job_id,
+        name,
+        os.getpid(),
+        socket.gethostname(),
+        int(time.time() * 1000),
+        checkpoint_dir,
+        token_digest=token_digest(token),
+    )
     server = ControlServer(RunDirectory(state_directory), card, job, parallelism)
     try:
         server.start()
@@ -173,12 +191,34 @@ class ControlServer:
     def _checkpoints(self, request: Request) -> list[Answer]:
         return self._job.checkpoints()
 
+    def _describe(self, request: Request) -> Answer:
+        card = self._card
+        return self._job.describe() | {"checkpoint_dir": card.checkpoint_dir, "host": card.host, "pid": card.pid}
+
+    def _exceptions(self, request: Request) -> Answer:
+        return self._job.exceptions()
+
+    def _checkpoint(self, request: Request) -> Answer:
+        return self._job.checkpoint(request.get("id"))
+
+    def _metrics(self, request: Request) -> Answer:
+        since_ms = request.get("since", 0)
+        if not isinstance(since_ms, int | float):
+            raise HeadwaterError(f"'since' is {short_repr(since_ms)}; expected milliseconds since 1970")
+        return self._job.metrics(int(since_ms))
+
+    def _why(self, request: Request) -> list[Answer]:
+        return self._job.why()
+
     def _savepoint(self, request: Request) -> str:
         return self._result(self._job.trigger_savepoint(_text_or_none(request, "directory")))
 
     def _stop(self, request: Request) -> str:
         drain = request.get("drain") is True
-        return self._result(self._job.stop_with_savepoint(drain, _text_or_none(request, "directory")))
+        return self._result(self._job.ask_to_stop(drain, _text_or_none(request, "directory")))
+
+    def _trigger_checkpoint(self, request: Request) -> int:
+        return self._result(self._job.trigger_checkpoint())
 
     def _rescale(self, request: Request) -> float:
         return self._result(self._job.rescale(request.get("parallelism")))  # type: ignore[arg-type]  # it checks
@@ -197,8 +237,14 @@ class ControlServer:
 _VERBS: dict[str, Callable[[ControlServer, Request], Any]] = {
     "status": ControlServer._status,
     "checkpoints": ControlServer._checkpoints,
+    "describe": ControlServer._describe,
+    "exceptions": ControlServer._exceptions,
+    "checkpoint": ControlServer._checkpoint,
+    "metrics": ControlServer._metrics,
+    "why": ControlServer._why,
     "savepoint": ControlServer._savepoint,
     "stop": ControlServer._stop,
+    "trigger_checkpoint": ControlServer._trigger_checkpoint,
     "rescale": ControlServer._rescale,
     "cancel": ControlServer._cancel,
 }

@@ -20,10 +20,22 @@ class JobEnd(NamedTuple):
 
 
 class Conversation:
-    """One request to a running job. A context manager: leaving it early does not cancel the request."""
+    """One request to a running job. A context manager: leaving it early does not cancel the request.
 
-    def __init__(self, directory: RunDirectory, card: JobCard, verb: str, /, **arguments: Any) -> None:
+    With `within_seconds`, a job that does not answer in that time is an error: its process may be stopped.
+    """
+
+    def __init__(
+        self,
+        directory: RunDirectory,
+        card: JobCard,
+        verb: str,
+        /,
+        within_seconds: float | None = None,
+        **arguments: Any,
+    ) -> None:
         self._card = card
+        self._within_seconds = within_seconds
         if not card.is_here:
             raise HeadwaterError(
                 f"job '{card.name}' ({card.job_id[:12]}) runs on host {card.host}; run this command there"
@@ -35,6 +47,7 @@ class Conversation:
                 f"job '{card.name}' ({card.job_id[:12]}, pid {card.pid}) does not answer: {error.strerror}; it has "
                 "just ended, or its process hangs"
             ) from None
+        self._connection.settimeout(within_seconds)
         self._lines = self._connection.makefile("rb")
         with contextlib.suppress(OSError):  # the job has just ended: `answer` will say so
             self._connection.sendall(json.dumps({"verb": verb, **arguments}).encode() + b"\n")
@@ -65,12 +78,19 @@ class Conversation:
     def _next(self) -> dict[str, Any] | None:
         try:
             line = self._lines.readline()
+        except TimeoutError:
+            raise HeadwaterError(
+                f"job '{self._card.name}' (pid {self._card.pid}) did not answer within {self._within_seconds:g} s; its "
+                "process is busy, or stopped"
+            ) from None
         except ConnectionError:
             return None
         return json.loads(line) if line.endswith(b"\n") else None
 
 
-def ask(directory: RunDirectory, card: JobCard, verb: str, /, **arguments: Any) -> Any:
-    """Send one request and return the job's answer."""
-    with Conversation(directory, card, verb, **arguments) as conversation:
+def ask(
+    directory: RunDirectory, card: JobCard, verb: str, /, within_seconds: float | None = None, **arguments: Any
+) -> Any:
+    """Send one request and return the job's answer. Waits as long as that takes, or at most `within_seconds`."""
+    with Conversation(directory, card, verb, within_seconds=within_seconds, **arguments) as conversation:
         return conversation.answer()

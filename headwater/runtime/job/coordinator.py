@@ -17,6 +17,7 @@ from typing import Any
 from headwater.checkpoint.manifest import Manifest
 from headwater.checkpoint.restore.rescale import PartitionRestore
 from headwater.checkpoint.store import ManifestStore
+from headwater.common.errors import HeadwaterError
 from headwater.common.ids import Place
 from headwater.common.job_status import JobStatus
 from headwater.graph.plan import JobPlan
@@ -40,6 +41,7 @@ from headwater.runtime.job.endings import JobCancelledError, WentBackError
 from headwater.runtime.job.failures import Failures
 from headwater.runtime.job.job_sources import JobSources
 from headwater.runtime.job.manifest_draft import ManifestDrafts
+from headwater.runtime.job.metrics.job_metrics import JobMetrics
 from headwater.runtime.job.partitions import Partitions
 from headwater.runtime.job.pending_output import PendingOutput
 from headwater.runtime.job.processing_clock import ProcessingClock
@@ -88,6 +90,7 @@ class Coordinator:
         self.requests = RequestQueue()
         self.sources = JobSources(plan, store.layout if store is not None else None)
         self.partitions = Partitions(plan)
+        self.metrics = JobMetrics(plan)
         self._failures = Failures(restart_policy, self.progress, can_go_back=store is not None or plan.batch_mode)
         self._committers = SinkCommitters(plan, restart_policy, self._pause_before_commit)
         self._output = PendingOutput(self._committers.eager if settings.interval_ms > 0 else set())
@@ -123,6 +126,11 @@ class Coordinator:
     @property
     def has_checkpoints(self) -> bool:
         return self._store is not None
+
+    @property
+    def eager_sinks(self) -> set[str]:
+        """Uids of the sinks whose output does not wait for a checkpoint."""
+        return set(self._output.eager)
 
     @property
     def is_resident(self) -> bool:
@@ -167,6 +175,7 @@ class Coordinator:
         self.partitions.stand_at(manifest)
         self.sources.stand_at(manifest, self.last.now_ms)
         self.progress.went_to(self.last.epoch, manifest.counters if manifest is not None else {})
+        self.metrics.went_back(to_the_beginning=manifest is None)
 
     def _go_back(self) -> None:
         """Go back to the last complete checkpoint, or to the beginning. Later output was never visible."""
@@ -221,6 +230,7 @@ class Coordinator:
         spark: Mapping[str, Any] | None = None,
     ) -> EpochPlan:
         """Return the next epoch. `batch` is a micro-batch of the streaming DataFrames, and `spark` its record."""
+        started = time.monotonic()
         self.sources.discover(now_ms)  # the checkpoint of a bounded source must contain its splits
         frames: dict[int, Any] = {}
         budget = self._choice.budget()
@@ -231,6 +241,7 @@ class Coordinator:
             tasks = self.sources.markers(final=run.final)
             spark = self.last.spark
         resident = self._choice.resident and not frames
+        self.metrics.plan_ms = (time.monotonic() - started) * 1000
         return EpochPlan(
             self.last.epoch + 1, now_ms, tasks, frames, run.final, run.cut, run.wait, spark or {}, budget, resident
         )
@@ -270,8 +281,10 @@ class Coordinator:
         number = 0
         while True:
             try:
+                self.metrics.attempt_begins(plan.now_ms)
                 attempt, messages = self._attempts.run(plan, self.last, number)
             except AttemptFailedError as failure:
+                self.metrics.attempt_failed()
                 if self.cancelled:
                     raise JobCancelledError from None
                 self._choice.failed()
@@ -286,22 +299,29 @@ class Coordinator:
 
         Raises `JobFailedError` if an acknowledgement is missing.
         """
+        started = time.monotonic()
         acks = [message for message in messages if isinstance(message, PartitionAck)]
         self.partitions.check_complete(plan.epoch, acks)
         at_once = self._output.collect(messages)
         self.partitions.accept(acks)
         records = self.sources.accept(plan, messages)
         self.progress.accept(plan.epoch, messages, records, self.partitions)
+        self.metrics.accept(plan, messages, self.partitions.event_time)
         self.last = LastEpoch.accepted(plan, attempt)
         if plan.cut:
             self._cut(acks)
         self.checkpoints.accept(acks)
         self._committers.commit(at_once)
+        if self.checkpoints.in_flight is None:
+            self.metrics.commit_problem = None
         self.checkpoints.state_is_loaded()
+        self.metrics.accepted_in((time.monotonic() - started) * 1000)
         return records
 
     def _cut(self, acks: Sequence[PartitionAck]) -> None:
         """The epoch that was just accepted is a checkpoint, as soon as its parts are there."""
+        self.metrics.cut()
+        self.progress.cut()
         slots = {ack.place for ack in acks if ack.address is not None}
         self.checkpoints.cut(
             Cut(
@@ -324,6 +344,8 @@ class Coordinator:
             self._after_failure(self.last.epoch, AttemptFailedError(str(error), FailureReason.CHECKPOINTS))
 
     def _checkpoint_completed(self, manifest: Manifest) -> None:
+        self.metrics.checkpoint_completed(self.checkpoints.history[-1])
+        self.progress.checkpoint_completed()
         self.partitions.forget_restores()
         self._engine.checkpoint_completed(self.checkpoints.committed_token)
 
@@ -359,7 +381,8 @@ class Coordinator:
 
     def _pause_before_commit(self, reason: str, delay_ms: int) -> None:
         """A sink is asked again in `delay_ms`, unless the job is cancelled or another driver's by then."""
-        self.progress.last_failure = reason
+        self.progress.last_failure = self.metrics.commit_problem = reason
+        self.progress.exceptions.add(HeadwaterError(reason), self.last.epoch)
         log.warning("%s; trying again in %d ms", reason, delay_ms)
         self._pause(delay_ms)
         self._check_claim()

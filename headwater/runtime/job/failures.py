@@ -25,6 +25,7 @@ class Failures:
 
     def add(self, epoch: int, failure: AttemptFailedError) -> TryAgain | GoBack:
         """An attempt at `epoch` failed. Return what to do, and after how long; raise if the job fails."""
+        self._progress.exceptions.add(failure, epoch)
         if failure.error is not None:
             raise failure.error
         self._failures_ms.append(int(time.monotonic() * 1000))

@@ -18,8 +18,11 @@ from headwater.graph.plan import JobPlan
 from headwater.runtime.epoch.job_states import JobState
 from headwater.runtime.job.coordinator import Coordinator
 from headwater.runtime.job.endings import JobCancelledError
+from headwater.runtime.job.exception_history import ExceptionHistory
+from headwater.runtime.job.job_description import checkpoint_details, description, with_tasks
+from headwater.runtime.job.metrics.answers import metrics_of, why_of
 from headwater.runtime.job.progress import JobProgress
-from headwater.runtime.job.requests import RescaleRequest, SavepointRequest
+from headwater.runtime.job.requests import CheckpointRequest, RescaleRequest, SavepointRequest
 
 T = TypeVar("T")
 
@@ -55,6 +58,7 @@ class LocalJobClient(JobClient):
         savepoint_directory: str | None = None,
         replan: Callable[[int], JobPlan] | None = None,
         storage_options: Mapping[str, str] | None = None,
+        settings: Mapping[str, str] | None = None,
     ) -> None:
         self._job_id = JobID(job_id)
         self._plan = plan
@@ -62,6 +66,9 @@ class LocalJobClient(JobClient):
         self._replan = replan
         self._storage_options = dict(storage_options or {})
         """Options to open a savepoint directory that is a URL."""
+        self._settings = dict(settings or {})
+        """All that is set, for people: without secrets."""
+        self.exception_history = ExceptionHistory()
         self._state = JobState()
         self._result: CompletableFuture[JobExecutionResult] = CompletableFuture()
         self._coordinator: Coordinator | None = None
@@ -77,8 +84,15 @@ class LocalJobClient(JobClient):
         if self._cancel_requested:
             coordinator.cancel()
 
+    def ending(self, error: BaseException | None) -> None:
+        """The job has come to its end, but whoever waits for it does not know yet."""
+        status = end_of(error)
+        if error is not None and status is JobStatus.FAILED:
+            self.exception_history.add(error)
+        self._state.to(status)
+
     def ended(self, result: JobExecutionResult | None, error: BaseException | None) -> None:
-        self._state.to(end_of(error))
+        self.ending(error)
         if error is None:
             assert result is not None
             self._result.set_result(result)
@@ -120,8 +134,38 @@ class LocalJobClient(JobClient):
     def stop_with_savepoint(
         self, advance_to_end_of_event_time: bool, savepoint_directory: str | None = None
     ) -> CompletableFuture[str]:
-        """End the job with a savepoint; with `advance_to_end_of_event_time` all timers and windows fire first."""
-        return self._savepoint(savepoint_directory, stop=True, drain=advance_to_end_of_event_time)
+        """End the job with a savepoint; with `advance_to_end_of_event_time` all timers and windows fire first.
+
+        The future is done when the job has ended. It fails if the job did not finish, and names the savepoint if there
+        is one.
+        """
+        stopped: CompletableFuture[str] = CompletableFuture()
+
+        def written(path: CompletableFuture[str]) -> None:
+            error = path.exception()
+            if error is not None:
+                stopped.set_exception(error)
+            else:
+                self._result.add_done_callback(lambda job: ended(path.result(), job.exception()))
+
+        def ended(path: str, error: BaseException | None) -> None:
+            if error is None:
+                stopped.set_result(path)
+            else:
+                stopped.set_exception(HeadwaterError(f"the savepoint is in {path}, but then the job failed: {error}"))
+
+        self.ask_to_stop(advance_to_end_of_event_time, savepoint_directory).add_done_callback(written)
+        return stopped
+
+    def ask_to_stop(self, drain: bool, savepoint_directory: str | None = None) -> CompletableFuture[str]:
+        """As `stop_with_savepoint`, but the future is done as soon as the savepoint is there: the job is yet to end."""
+        return self._savepoint(savepoint_directory, stop=True, drain=drain)
+
+    def trigger_checkpoint(self) -> CompletableFuture[int]:
+        """Complete a checkpoint now. The future's result is its epoch."""
+        request = CheckpointRequest()
+        self._running_coordinator("a checkpoint").ask(request)
+        return _as_completable(request.done)
 
     def rescale(self, parallelism: int) -> CompletableFuture[float]:
         """Change the parallelism between two epochs. The future's result is how many seconds the job stood still.
@@ -169,6 +213,27 @@ class LocalJobClient(JobClient):
         """Statistics of the last checkpoints, oldest first: time, duration, sizes, per partition too."""
         history = list(self._coordinator.checkpoints.history) if self._coordinator is not None else []
         return [stats.as_dict() for stats in history]
+
+    def describe(self) -> dict[str, Any]:
+        """The job's graph, states with their times, parallelism and settings; secrets are hidden."""
+        return description(self._plan, str(self._job_id), self._state.status, self._state.since_ms, self._settings)
+
+    def exceptions(self) -> dict[str, Any]:
+        """The last failures, newest first, each with its vertex, partition and host where they are known."""
+        return with_tasks(self.exception_history.as_dict(), self._plan)
+
+    def checkpoint(self, epoch: object) -> dict[str, Any]:
+        """Statistics of one of the last checkpoints, by vertex and subtask."""
+        history = list(self._coordinator.checkpoints.history) if self._coordinator is not None else []
+        return checkpoint_details(history, epoch, self._plan)
+
+    def metrics(self, since_ms: int = 0) -> dict[str, Any]:
+        """All figures per vertex and subtask, the last ten minutes (what came after `since_ms`), and findings."""
+        return {} if self._coordinator is None else metrics_of(self._coordinator, self._state.status, since_ms)
+
+    def why(self) -> list[dict[str, Any]]:
+        """Why there is no output, the most likely cause first; one that says so if nothing is wrong."""
+        return why_of(self._coordinator, self._state.status)
 
     def progress(self) -> dict[str, Any]:
         """Epoch, records, rate, watermark, state entries, restarts and slots, as of the last completed epoch."""

@@ -20,6 +20,7 @@ import msgspec
 from headwater.checkpoint.savepoint.claimed import ClaimedSavepoint
 from headwater.checkpoint.savepoint.unfinished import remove_unfinished
 from headwater.checkpoint.start.decision import AlreadyFinished, Resume
+from headwater.common.config.sensitive_keys import shown_settings
 from headwater.common.config.values import IN_PROCESS
 from headwater.common.config_options import (
     CHECKPOINT_RETENTION,
@@ -32,6 +33,7 @@ from headwater.common.config_options import (
     EPOCH_ENGINE,
     EPOCH_MAX_RECORDS,
     EPOCH_MIN_RECORDS,
+    JOB_TOKEN,
     LOG_LEVEL,
     MASTER,
     PYTHON_FILES,
@@ -94,7 +96,13 @@ def launch(plan: JobPlan, configuration: Configuration, replan: Replan | None = 
     job = kind(plan, configuration, replan)
     job.prepare()
     job.start()
+    for tell in on_launch:
+        tell(job.client, configuration)
     return job.client
+
+
+on_launch: list[Callable[[LocalJobClient, Configuration], None]] = []
+"""Called with each job that starts in this process: `headwater run` serves it to browsers."""
 
 
 class Job:
@@ -132,6 +140,7 @@ class Job:
             configuration.get(SAVEPOINT_DIRECTORY),
             self._replan,
             configuration.get(STORAGE_OPTIONS, {}),
+            shown_settings(configuration),
         )
 
     def _check_engine(self) -> None:
@@ -156,6 +165,7 @@ class Job:
             self._plan.name,
             str(layout.root) if layout is not None else "",
             parallelism=lambda: max(stage.parallelism for stage in self._plan.stages),
+            token=self._configuration.get(JOB_TOKEN),
         )
 
     # --- in the job's thread
@@ -169,6 +179,7 @@ class Job:
             error = problem
         finally:
             self._clean_up(error)
+            self.client.ending(error)
             if self._control is not None:
                 status = end_of(error)
                 self._control.close(status, str(error) if status is JobStatus.FAILED else "")
@@ -215,7 +226,7 @@ class Job:
 
     def _run_plans(self, context: Any) -> Coordinator:
         """Run the job's plan to the end; after each rescale, run the new plan."""
-        progress = JobProgress()
+        progress = JobProgress(exceptions=self.client.exception_history)
         rescaled: RescaleAsked | None = None
         while True:
             try:

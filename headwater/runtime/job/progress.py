@@ -10,6 +10,8 @@ from typing import Any
 
 from headwater.metrics import Measured, add_measured
 from headwater.runtime.epoch.messages import Ack, PartitionAck, SlotAddress, SplitAck
+from headwater.runtime.job.exception_history import ExceptionHistory
+from headwater.runtime.job.metrics.settling import Settling
 from headwater.runtime.job.partitions import Partitions
 from headwater.runtime.job.recent_rate import RecentRate
 
@@ -31,14 +33,14 @@ class JobProgress:
     slots: list[SlotAddress] = field(default_factory=list)
     counters: dict[str, int] = field(default_factory=dict)
     last_failure: str | None = None
-    metrics: Measured = field(default_factory=dict)
-    """Metrics of user functions in this run's completed epochs, {operator uid: {partition: {metric: value}}}."""
+    exceptions: ExceptionHistory = field(default_factory=ExceptionHistory)
     clock: Callable[[], float] = time.monotonic
     """Returns seconds, for the rate."""
 
     def __post_init__(self) -> None:
         self._lock = threading.Lock()
         self._rate = RecentRate()
+        self._metrics: Settling[Measured] = Settling(dict, add_measured)
 
     def went_to(self, epoch: int, counters: dict[str, int]) -> None:
         """The job resumes from, or goes back to, a checkpoint: continue with its counters."""
@@ -47,6 +49,26 @@ class JobProgress:
             self.counters = dict(counters)
             self.records_in = counters.get("records_in", 0)
             self._rate.clear()
+            if epoch < 0:
+                self._metrics.reset()
+            else:
+                self._metrics.go_back()
+
+    @property
+    def metrics(self) -> Measured:
+        """Metrics of user functions in this run's completed epochs, {operator uid: {partition: {metric: value}}}."""
+        with self._lock:
+            return self._metrics.total()
+
+    def cut(self) -> None:
+        """A checkpoint begins, of all epochs so far."""
+        with self._lock:
+            self._metrics.cut()
+
+    def checkpoint_completed(self) -> None:
+        """The checkpoint under way is complete."""
+        with self._lock:
+            self._metrics.settle()
 
     def accept(self, epoch: int, messages: Sequence[Ack], records: int, partitions: Partitions) -> None:
         """Count what the acknowledgements of an accepted epoch say. `partitions` know of them already."""
@@ -58,7 +80,8 @@ class JobProgress:
                 for name, count in message.counters.items():
                     self._add(name, count)
                 continue
-            self.add_metrics(message.outcome.metrics)
+            with self._lock:
+                self._metrics.add(message.outcome.metrics)
             for uid, count in message.outcome.records_in.items():
                 self._add(f"{uid}.records_in", count)
             if isinstance(message, PartitionAck):
@@ -106,18 +129,10 @@ class JobProgress:
                 ],
                 "counters": dict(self.counters),
                 "last_failure": self.last_failure,
-                "metrics": self._copied_metrics(),
+                "metrics": self._metrics.total(),
             }
 
     def accumulators(self) -> dict[str, Any]:
         """Return the counters of the job, and under "metrics" the metrics of its functions."""
         with self._lock:
-            return {**self.counters, "metrics": self._copied_metrics()}
-
-    def add_metrics(self, measured: Measured) -> None:
-        """Add the metrics of one acknowledgement. Called once per acknowledgement of a completed epoch."""
-        with self._lock:
-            add_measured(self.metrics, measured)
-
-    def _copied_metrics(self) -> Measured:
-        return {uid: {index: dict(each) for index, each in parts.items()} for uid, parts in self.metrics.items()}
+            return {**self.counters, "metrics": self._metrics.total()}

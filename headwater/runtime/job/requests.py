@@ -63,7 +63,23 @@ class RescaleRequest:
         self.done.set_exception(error)
 
 
-Request = SavepointRequest | RescaleRequest
+@dataclass
+class CheckpointRequest:
+    """Complete a checkpoint now, whenever the next one is due."""
+
+    done: Future[int] = field(default_factory=Future)
+    """The checkpoint's epoch, when it is complete."""
+    since_ms: float = 0.0
+    """When the job began to serve it."""
+
+    where = "the checkpoint"
+
+    def fail(self, error: Exception) -> None:
+        """Tell whoever asked why there is none."""
+        self.done.set_exception(error)
+
+
+Request = SavepointRequest | RescaleRequest | CheckpointRequest
 
 
 class RequestQueue:

@@ -6,6 +6,7 @@ Whoever finds the card of a dead process removes it.
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 import os
 import secrets
@@ -36,6 +37,8 @@ class JobCard:
     """Where its checkpoints go; empty if it makes none."""
     key: str = field(default_factory=lambda: secrets.token_hex(4))
     """Distinguishes runs with the same job id."""
+    token_digest: str = ""
+    """SHA-256 of headwater.job.token; empty if the job has no token of its own."""
 
     @property
     def file_stem(self) -> str:
@@ -44,6 +47,11 @@ class JobCard:
     @property
     def is_here(self) -> bool:
         return self.host == socket.gethostname()
+
+
+def token_digest(token: str | None) -> str:
+    """Return what is kept of a token to recognise it; nothing of no token."""
+    return hashlib.sha256(token.encode()).hexdigest() if token else ""
 
 
 class RunDirectory:
@@ -95,9 +103,10 @@ class RunDirectory:
             raise
         return listener
 
-    def connect(self, card: JobCard) -> socket.socket:
-        """Return a connection to the job. Raises OSError if nobody answers."""
+    def connect(self, card: JobCard, blocking: bool = True) -> socket.socket:
+        """Return a connection to the job. Raises OSError if nobody answers; if not `blocking`, also if it is slow."""
         connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        connection.setblocking(blocking)
         try:
             with self._short_path(card) as address:
                 connection.connect(address)

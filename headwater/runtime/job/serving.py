@@ -11,7 +11,7 @@ from headwater.runtime.epoch.decisions import CHECKPOINT, DRAIN
 from headwater.runtime.job.coordinator import Coordinator
 from headwater.runtime.job.endings import GivenUpError, RescaleAsked, StoppedWithSavepoint, WentBackError
 from headwater.runtime.job.fingerprint import parallelisms
-from headwater.runtime.job.requests import Request, RescaleRequest, SavepointRequest
+from headwater.runtime.job.requests import CheckpointRequest, Request, RescaleRequest, SavepointRequest
 
 log = logging.getLogger(__name__)
 
@@ -34,6 +34,10 @@ def serve_requests(coordinator: Coordinator) -> None:
 def _serve(coordinator: Coordinator, request: Request) -> None:
     if isinstance(request, RescaleRequest):
         _rescale(coordinator, request)
+    elif isinstance(request, CheckpointRequest):
+        coordinator.settle_checkpoint(request)
+        coordinator.checkpoint_now(CHECKPOINT, request)
+        request.done.set_result(coordinator.epoch)
     elif request.stop:
         _stop(coordinator, request)
     else:

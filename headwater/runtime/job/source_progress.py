@@ -56,6 +56,11 @@ class SplitSourceProgress:
         return self.source.bounded and self._discovered_ms is not None and not self._active
 
     @property
+    def open_splits(self) -> int:
+        """How many splits are known and not read to their end. Any thread may ask."""
+        return len(self._active)
+
+    @property
     def all_opened(self) -> bool:
         """An epoch has opened every split: none has come since."""
         return all(state.position is not None for state in self._active.values())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import uuid
 from dataclasses import dataclass, field
@@ -31,6 +32,7 @@ from headwater.common.config.option import ConfigOption
 from headwater.common.config_options import (
     CHECKPOINT_DIRECTORY,
     CHECKPOINTING_ENABLED,
+    FIXED_JOB_ID,
     IGNORE_UNCLAIMED_STATE,
     LOCAL_COPIES,
     RECOVERY_CLAIM_MODE,
@@ -40,7 +42,7 @@ from headwater.common.config_options import (
     UID_MAPPING,
 )
 from headwater.common.configuration import Configuration
-from headwater.common.errors import CheckpointError
+from headwater.common.errors import CheckpointError, ConfigurationError, short_repr
 from headwater.common.ids import Place
 from headwater.common.trusted_directories import check_trusted
 from headwater.graph.plan import JobPlan
@@ -86,7 +88,7 @@ class JobStart:
 
 def prepare_start(plan: JobPlan, configuration: Configuration) -> JobStart:
     """Lock the checkpoint directory and decide how to start. Raises CheckpointError if the job must not run there."""
-    proposed = uuid.uuid4().hex
+    proposed = _proposed_id(configuration)
     if not configuration.get(CHECKPOINTING_ENABLED) or plan.batch_mode:
         return JobStart(proposed)
     where, temporary = _directory(configuration, proposed)
@@ -126,6 +128,14 @@ def prepare_start(plan: JobPlan, configuration: Configuration) -> JobStart:
         if temporary is not None:
             shutil.rmtree(temporary, ignore_errors=True)
         raise
+
+
+def _proposed_id(configuration: Configuration) -> str:
+    """The id of the job, unless its directory has one already."""
+    given = configuration.get(FIXED_JOB_ID)
+    if given and not re.fullmatch("[0-9a-f]{32}", given):
+        raise ConfigurationError(f"{FIXED_JOB_ID.key}: expected 32 hexadecimal digits, found {short_repr(given, 100)}")
+    return given or uuid.uuid4().hex
 
 
 def operator_shapes(plan: JobPlan) -> list[OperatorShape]:

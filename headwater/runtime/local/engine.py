@@ -11,7 +11,7 @@ from headwater.checkpoint.paths import CheckpointLayout
 from headwater.common.ids import Place
 from headwater.graph.plan import JobPlan
 from headwater.runtime.background import THREADS, Background
-from headwater.runtime.epoch.failure import AttemptFailedError, FailureReason, failure_of
+from headwater.runtime.epoch.failure import AttemptFailedError, FailureReason, failure_of, failures_at
 from headwater.runtime.epoch.messages import (
     Ack,
     BeginEpoch,
@@ -54,7 +54,8 @@ class InProcessSlots:
         if slot is None:
             slot = self.by_place[place] = self._new(place)
         try:
-            ack = slot.run(begin, lambda target, frame: self._events.append((target, frame)), steps)
+            with failures_at(place):
+                ack = slot.run(begin, lambda target, frame: self._events.append((target, frame)), steps)
         except Exception:
             self._events.clear()
             slot.abort()

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import shutil
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from headwater.common.config_options import EPOCH_DURATION, PYTHON_FILES
@@ -26,6 +24,7 @@ from headwater.runtime.job.progress import JobProgress
 from headwater.runtime.local.engine import InProcessEngine, TurnedClock
 from headwater.runtime.local.inline import INLINE
 from headwater.runtime.local.killed import Killed
+from headwater.runtime.python_path import make_importable
 
 
 class JobCrashed(JobFailedError):
@@ -75,12 +74,8 @@ class InProcessJob(Job):
         return super()._open_control() if self._rehearsal is None else None
 
     def _connect(self) -> Any:
-        for name in self._configuration.get(PYTHON_FILES) or ():
-            path = Path(name)
-            importable = (path.is_dir() and not (path / "__init__.py").exists()) or path.suffix in (".zip", ".egg")
-            entry = str(path if importable else path.parent)
-            if entry not in sys.path:
-                sys.path.append(entry)
+        files: list[str] | None = self._configuration.get(PYTHON_FILES)
+        make_importable(files or ())
         return "this process"
 
     def _started(self) -> None: ...

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import time
 
 FULL_COLLECTION_EVERY = 200
 """Epochs between two full garbage collections."""
@@ -22,6 +23,7 @@ class GarbageCollection:
         self._epochs = 0
         self._pause = 1
         self._due = 1
+        self._pause_ms = 0.0
 
     def begin_epoch(self) -> None:
         """Disable collection during the epoch."""
@@ -34,6 +36,7 @@ class GarbageCollection:
 
     def epoch_ended(self) -> None:
         """Collect if a collection is due."""
+        started = time.perf_counter()
         self._epochs += 1
         if self._epochs % FULL_COLLECTION_EVERY == 0:
             gc.collect()
@@ -41,3 +44,9 @@ class GarbageCollection:
             found = gc.collect(0)
             self._pause = 1 if found else min(2 * self._pause, _MAX_PAUSE)
             self._due = self._epochs + self._pause
+        self._pause_ms += (time.perf_counter() - started) * 1000
+
+    def take_pause_ms(self) -> float:
+        """Return how long collections have taken since the last call."""
+        taken, self._pause_ms = self._pause_ms, 0.0
+        return taken

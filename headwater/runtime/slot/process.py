@@ -26,6 +26,7 @@ from dataclasses import dataclass, field, replace
 
 from headwater.checkpoint.paths import CheckpointLayout
 from headwater.common.errors import LocalDiskError, SerializationError, StateError
+from headwater.common.ids import Place
 from headwater.common.machine.processes import alive, name_this_process, open_pidfd
 from headwater.graph.plan import JobPlan
 from headwater.runtime.epoch import fault
@@ -246,7 +247,7 @@ class SlotServer:
             raise
         except Exception as error:
             slot.abort()
-            send(epoch.sock, Message.FAILED, pickle.dumps(_failure(error, slot.plan)))
+            send(epoch.sock, Message.FAILED, pickle.dumps(_failure(error, slot.plan, self.address.place)))
             epoch.cut = True  # its input may not have been read to the end
             return
         send(epoch.sock, Message.ACK, pickle.dumps(ack))
@@ -270,11 +271,11 @@ def _received_steps(receiver: Receiver) -> Iterator[Step]:
             raise ConnectionLostError(f"unexpected message {kind.name} in an epoch")
 
 
-def _failure(error: Exception, plan: JobPlan) -> AttemptFailedError:
+def _failure(error: Exception, plan: JobPlan, place: Place) -> AttemptFailedError:
     """What the relay is told. Errors name operators as the program does."""
     if isinstance(error, (StateError, SerializationError, LocalDiskError)):
         error.args = (plan.with_names(str(error)),)
-    return failure_of(error, "a slot")
+    return failure_of(error, place)
 
 
 def run_slot(config: SlotConfig, answer: int) -> None:

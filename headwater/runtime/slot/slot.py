@@ -148,6 +148,7 @@ class Slot:
         The next `begin` says whether the epoch was accepted.
         """
         outcome = self.runner.finish_epoch(begin.now_ms)
+        outcome.figures.gc_ms = self._garbage.take_pause_ms()
         fault.reached("processed", begin.attempt.epoch)
         output_ended()
         after_processing = time.perf_counter()
@@ -367,7 +368,9 @@ class Slot:
 
     def _forward(self, target: int, frame: bytes) -> None:
         assert self._emit is not None
+        started = time.perf_counter()
         self._emit(target, frame)
+        self.runner.busy.blocked(time.perf_counter() - started)
 
     # --- snapshots
 

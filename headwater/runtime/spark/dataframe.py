@@ -13,7 +13,7 @@ from headwater.common.ids import Place
 from headwater.common.types import Row
 from headwater.runtime.epoch.messages import EpochHeader
 from headwater.runtime.slot.starter import SlotLaunch
-from headwater.runtime.spark.tasks import stage_zero_task
+from headwater.runtime.spark.tasks import StageTask
 from headwater.runtime.spark.worker_job import WorkerJob
 from headwater.runtime.stage.runners import Routed
 from headwater.runtime.stage.source_task import read_dataframe
@@ -33,7 +33,7 @@ def _run_partition(
 ) -> Iterator[pa.RecordBatch]:
     context = TaskContext.get()
     partition = context.partitionId() if context is not None else 0
-    task = stage_zero_task(launch, partition)
+    task = StageTask(launch, Place(0, partition))
     for target, frame in task.guarded(lambda: _read(header, launch, source_id, partition, batches, task)):
         yield pa.RecordBatch.from_arrays(
             [pa.array([target], pa.int32()), pa.array([frame], pa.binary())], schema=_ARROW_SCHEMA
@@ -48,11 +48,10 @@ def _read(
     source_id: int,
     partition: int,
     batches: Iterable[pa.RecordBatch],
-    task: Any,
+    task: StageTask,
 ) -> Iterator[Routed]:
     job = WorkerJob.of(launch)
     runner, outbox = job.runners.borrow(Place(0, partition), header.attempt.incarnation)
-    outbox.clear()
     rows = (
         _rows(batch.slice(start, header.batch_records))
         for batch in batches

@@ -16,7 +16,7 @@ from pyspark import TaskContext
 from headwater.common.ids import Place
 from headwater.graph.plan import StageSpec
 from headwater.runtime.epoch import fault
-from headwater.runtime.epoch.chunk import TO_DRIVER, FrameKind, Header, decode_header, encode_frame
+from headwater.runtime.epoch.chunk import EVERY, TO_DRIVER, FrameKind, Header, decode_header, encode_frame
 from headwater.runtime.epoch.failure import AttemptFailedError, FailureReason, failure_of
 from headwater.runtime.epoch.messages import EpochHeader, PartitionAck, SourceTask
 from headwater.runtime.epoch.steps import run_steps
@@ -32,7 +32,7 @@ from headwater.runtime.stage.runners import Routed
 from headwater.runtime.stage.source_task import run_source_task
 
 
-class _Task:
+class StageTask:
     """One task of one stage in one epoch attempt: routes frames, and turns errors into frames."""
 
     def __init__(self, launch: SlotLaunch, place: Place) -> None:
@@ -55,12 +55,19 @@ class _Task:
 
     def route(self, routed: Iterable[Routed]) -> Iterator[Routed]:
         """Yield the operators' frames with their targets in the next stage, which relays those for later stages."""
-        for target, frame in routed:
-            header = decode_header(frame)
-            if header.stage == self.place.stage + 1:
+        for _, frame in routed:
+            yield from self.send_on(decode_header(frame), frame)
+
+    def send_on(self, header: Header, frame: bytes) -> Iterator[Routed]:
+        """Yield a frame for each partition of the next stage that gets it."""
+        width = self.width_of_next()
+        if header.stage != self.place.stage + 1:
+            yield next_target(self.place.partition, width), frame
+        elif header.target == EVERY:
+            for target in range(width):
                 yield target, frame
-            else:
-                yield next_target(self.place.partition, self.width_of_next()), frame
+        else:
+            yield header.target, frame
 
     def guarded(self, body: Callable[[], Iterator[Routed]]) -> Iterator[Routed]:
         """Run the task. Errors travel to the driver as frames, not as noisy Spark failures."""
@@ -75,28 +82,22 @@ class _Task:
         try:
             yield from body()
         except Exception as error:
-            failure = failure_of(error, f"stage {self.place.stage} partition {self.place.partition}")
+            failure = failure_of(error, self.place)
             yield from self.to_driver(failure, FrameKind.ERROR)
         finally:
             WorkerJob.give_up(self.launch)
 
 
-def stage_zero_task(launch: SlotLaunch, index: int) -> _Task:
-    """Return task `index` of stage 0, for sources that Spark itself reads."""
-    return _Task(launch, Place(0, index))
-
-
 def source_stage(header: EpochHeader, launch: SlotLaunch, source_task: SourceTask) -> Iterator[Routed]:
     """Stage 0: read the splits that the driver assigned to this task."""
-    task = _Task(launch, Place(0, source_task.index))
+    task = StageTask(launch, Place(0, source_task.index))
     return task.guarded(lambda: _read_splits(task, header, source_task))
 
 
-def _read_splits(task: _Task, header: EpochHeader, source_task: SourceTask) -> Iterator[Routed]:
+def _read_splits(task: StageTask, header: EpochHeader, source_task: SourceTask) -> Iterator[Routed]:
     job = WorkerJob.of(task.launch)
     source = next(source for source in job.plan.sources if source.id == source_task.source_id)
     runner, outbox = job.runners.borrow(Place(0, source_task.subtask), header.attempt.incarnation)
-    outbox.clear()
     for message in run_source_task(runner, source_task, source, header, Readers()):
         yield from task.route(outbox)
         outbox.clear()
@@ -110,11 +111,11 @@ def operator_stage(launch: SlotLaunch, stage: int, partition: int, frames: Itera
 
     One of the frames is the partition's header, unless an earlier stage has failed.
     """
-    task = _Task(launch, Place(stage, partition))
+    task = StageTask(launch, Place(stage, partition))
     return task.guarded(lambda: _run_stage(task, frames))
 
 
-def _run_stage(task: _Task, frames: Iterable[bytes]) -> Iterator[Routed]:
+def _run_stage(task: StageTask, frames: Iterable[bytes]) -> Iterator[Routed]:
     collected = StageInput(task.place.stage)
     try:
         for frame in frames:
@@ -125,8 +126,7 @@ def _run_stage(task: _Task, frames: Iterable[bytes]) -> Iterator[Routed]:
                     yield target, frame
             return
         for passing, frame in collected.passing:
-            arrives_next = passing.stage == task.place.stage + 1
-            yield passing.target if arrives_next else next_target(task.place.partition, task.width_of_next()), frame
+            yield from task.send_on(passing, frame)
         stage = WorkerJob.of(task.launch).plan.stages[task.place.stage]
         run = _in_slot if stage.needs_slot else _in_worker
         yield from run(task, _header_in(collected), collected, stage)
@@ -140,7 +140,7 @@ def _header_in(collected: StageInput) -> EpochHeader:
     return header
 
 
-def _in_slot(task: _Task, header: EpochHeader, collected: StageInput, stage: StageSpec) -> Iterator[Routed]:
+def _in_slot(task: StageTask, header: EpochHeader, collected: StageInput, stage: StageSpec) -> Iterator[Routed]:
     launch, floors = task.launch, header.floors(stage, task.place.partition)
     with closing(Relay(launch)) as relay:
         known = header.address_book.get(task.place)
@@ -152,12 +152,11 @@ def _in_slot(task: _Task, header: EpochHeader, collected: StageInput, stage: Sta
                 yield from task.route((event,))
 
 
-def _in_worker(task: _Task, header: EpochHeader, collected: StageInput, stage: StageSpec) -> Iterator[Routed]:
+def _in_worker(task: StageTask, header: EpochHeader, collected: StageInput, stage: StageSpec) -> Iterator[Routed]:
     job = WorkerJob.of(task.launch)
     attempt, floors = header.attempt, header.floors(stage, task.place.partition)
     started = time.perf_counter()
     runner, outbox = job.runners.borrow(task.place, attempt.incarnation)
-    outbox.clear()
     runner.begin_epoch(attempt.epoch, attempt.id, header.now_ms, header.watermarks.get(task.place, {}))
     for _ in run_steps(runner, collected.steps(floors), attempt.epoch):
         if outbox:

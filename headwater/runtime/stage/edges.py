@@ -17,7 +17,7 @@ from headwater.common.errors import (
 )
 from headwater.common.ids import MIN_WATERMARK
 from headwater.graph.plan import Exchange, InputSpec
-from headwater.runtime.epoch.chunk import FrameKind, Header, encode_frame, encode_records
+from headwater.runtime.epoch.chunk import EVERY, FrameKind, Header, encode_frame, encode_records
 from headwater.state.keys.frozen_keys import FrozenKeyOf
 from headwater.state.keys.key_groups import KeyRouter
 from headwater.state.keys.stable_hash import stable_hash
@@ -26,7 +26,7 @@ CHUNK_RECORDS = 4096
 """A target's buffer is sent when it has this many records."""
 
 Emit = Callable[[int, bytes], None]
-"""Sends a frame: `(target partition in the destination stage, frame)`."""
+"""Sends a frame: `(target partition in the destination stage, or EVERY; frame)`."""
 
 Timestamps = list[int | None] | None
 
@@ -65,6 +65,8 @@ class EdgeWriter:
         """Start the epoch (or the next split) on a channel whose watermark is `watermark`."""
         self._channel = channel
         self._seq = 0
+        self.records = 0
+        self.bytes = 0
         self.watermark = watermark
         self.idle = False
         self._turn = self._partition % self._parallelism
@@ -79,6 +81,7 @@ class EdgeWriter:
         if not values:
             return
         self.idle = False
+        self.records += len(values)
         self._route(values, timestamps)
 
     def advance(self, watermark: int) -> None:
@@ -93,11 +96,11 @@ class EdgeWriter:
         """End the epoch: send the buffered records, and tell every target the channel's last watermark."""
         for target in range(self._parallelism):
             self._flush(target)
-            header = Header(
-                FrameKind.END, self._dest_stage, target, self.edge, self._channel, self._seq, self.watermark,
-                idle=self.idle, ended=ended,
-            )  # fmt: skip
-            self._emit(target, encode_frame(header))
+        header = Header(
+            FrameKind.END, self._dest_stage, EVERY, self.edge, self._channel, self._seq, self.watermark,
+            idle=self.idle, ended=ended,
+        )  # fmt: skip
+        self._emit(EVERY, encode_frame(header))
 
     # --- routes, one per exchange; each must be deterministic, so that a replay gives the same chunks
 
@@ -243,6 +246,7 @@ class EdgeWriter:
                 self._chunk_watermark[target], len(values),
             )  # fmt: skip
             self._seq += 1
+            self.bytes += len(payload)
             self._values[target] = []
             self._timestamps[target] = None
             self._emit(target, encode_frame(header, payload))

@@ -14,7 +14,8 @@ from typing import Protocol
 from headwater.common.ids import Place
 from headwater.graph.plan import JobPlan, StageSpec
 from headwater.runtime.epoch import fault
-from headwater.runtime.epoch.chunk import decode_header
+from headwater.runtime.epoch.chunk import EVERY, decode_header
+from headwater.runtime.epoch.failure import failures_at
 from headwater.runtime.epoch.messages import Ack, BeginEpoch, EpochHeader, PartitionAck, SlotAddress, SourceTask
 from headwater.runtime.epoch.steps import Step, run_steps
 from headwater.runtime.stage.input import StageInput
@@ -89,13 +90,14 @@ class Round:
     def read(self, subtask: int, messages_of: Callable[[StageRunner], Iterable[Ack | None]]) -> None:
         """Run one task of stage 0. What `messages_of` yields are its acknowledgements, and None after each batch."""
         place = Place(0, subtask)
-        runner, outbox = self._runners.borrow(place, self._header.attempt.incarnation)
-        for message in messages_of(runner):
+        with failures_at(place):
+            runner, outbox = self._runners.borrow(place, self._header.attempt.incarnation)
+            for message in messages_of(runner):
+                self._route(outbox)
+                if message is not None:
+                    self._acks.append(message)
             self._route(outbox)
-            if message is not None:
-                self._acks.append(message)
-        self._route(outbox)
-        self._runners.give_back(place, runner, outbox, final=self._header.final)
+            self._runners.give_back(place, runner, outbox, final=self._header.final)
 
     # --- the later stages
 
@@ -104,7 +106,8 @@ class Round:
         places = [Place(stage.index, partition) for partition in range(stage.parallelism)]
         if not stage.needs_slot:
             for place in places:
-                self._run_here(place, self._steps(stage, place))
+                with failures_at(place):
+                    self._run_here(place, self._steps(stage, place))
             return
         header = self._header
         for place in places:
@@ -149,7 +152,9 @@ class Round:
 
     def _add(self, target: int, frame: bytes) -> None:
         header = decode_header(frame)
-        self._input(Place(header.stage, target)).add(frame, header)
+        width = self._plan.stages[header.stage].parallelism
+        for partition in range(width) if target == EVERY else (target,):
+            self._input(Place(header.stage, partition)).add(frame, header)
 
     def _input(self, place: Place) -> StageInput:
         collected = self._inputs.get(place)

@@ -9,6 +9,7 @@ import pickle
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from time import perf_counter
 from typing import Any
 
 import cloudpickle
@@ -16,11 +17,16 @@ import cloudpickle
 from headwater.common import config_options as options
 from headwater.common.errors import UserCodeError, short_repr, user_traceback
 from headwater.common.ids import MAX_WATERMARK, MIN_WATERMARK
-from headwater.graph.plan import InputSpec, JobPlan, OperatorSpec
+from headwater.graph.chains import chain_heads
+from headwater.graph.plan import Exchange, InputSpec, JobPlan, OperatorSpec
 from headwater.operators.base import Operator, OperatorContext
 from headwater.operators.type_check import check_state_types
+from headwater.runtime.epoch.chunk import decode_records
+from headwater.runtime.epoch.figures import Figures, Traffic
 from headwater.runtime.epoch.messages import EpochOutcome
+from headwater.runtime.stage.busy_time import BusyTime
 from headwater.runtime.stage.edges import EdgeWriter, Emit
+from headwater.runtime.stage.key_sample import KeySample
 from headwater.state.backends import HEAP, backend_kind, make_keyed_backend
 from headwater.state.copying import all_captured
 from headwater.state.keyed_backend import KeyedStateBackend
@@ -29,6 +35,9 @@ from headwater.state.operator_backend import OperatorStateBackend
 from headwater.time.watermark_keys import at_input, at_output
 
 Timestamps = list[int | None] | None
+
+SAMPLES_SECONDS = 1.0
+"""How often a partition reports its most frequent keys."""
 
 
 def edge_id(consumer: int, position: int) -> int:
@@ -51,6 +60,16 @@ class OperatorPort:
         self.watermark = MIN_WATERMARK
         self.is_idle = False
         gate.ports.append(self)
+
+    @property
+    def uid(self) -> str:
+        """Of the operator."""
+        return self._gate.spec.uid
+
+    @property
+    def vertex(self) -> str:
+        """Uid of the head of its vertex."""
+        return self._gate.vertex
 
     def batch(self, values: list[Any], timestamps: Timestamps) -> None:
         self.batch_of(self._input_index, values, timestamps)
@@ -78,12 +97,32 @@ class OperatorPort:
             self._gate.update()
 
 
+class BorderPort(OperatorPort):
+    """The input of a vertex that another vertex of the same stage calls: what happens behind it is its own time."""
+
+    def __init__(self, gate: Gate, input_index: int, producer: int, busy: BusyTime) -> None:
+        super().__init__(gate, input_index, producer)
+        self._busy = busy
+
+    def batch(self, values: list[Any], timestamps: Timestamps) -> None:
+        before = self._busy.enter(self._gate.vertex)
+        super().batch(values, timestamps)
+        self._busy.enter(before)
+
+    def advance(self, watermark: int) -> None:
+        before = self._busy.enter(self._gate.vertex)
+        super().advance(watermark)
+        self._busy.enter(before)
+
+
 class Gate:
     """Holds an operator's watermark at the minimum over its ports, idle ports excluded."""
 
-    def __init__(self, operator: Operator, spec: OperatorSpec) -> None:
+    def __init__(self, operator: Operator, spec: OperatorSpec, vertex: str) -> None:
         self.operator = operator
         self.spec = spec
+        self.vertex = vertex
+        """Uid of the head of its vertex."""
         self.ports: list[OperatorPort] = []
         self.records_in = 0
         self._idle = False
@@ -143,6 +182,8 @@ class Fan:
         self.main: list[Port] = []
         self.sides: dict[str, list[Port]] = {}
         self.watermark = MIN_WATERMARK
+        self.records = 0
+        """Emitted in this epoch."""
 
     def add(self, port: Port, side_tag: str | None) -> None:
         (self.main if side_tag is None else self.sides.setdefault(side_tag, [])).append(port)
@@ -151,9 +192,11 @@ class Fan:
         return self.main + [port for ports in self.sides.values() for port in ports]
 
     def emit(self, values: list[Any], timestamps: Timestamps) -> None:
+        self.records += len(values)
         _deliver(self.main, values, timestamps)
 
     def emit_side(self, tag_id: str, values: list[Any], timestamps: Timestamps) -> None:
+        self.records += len(values)
         _deliver(self.sides.get(tag_id, []), values, timestamps)
 
     def emit_watermark(self, watermark: int) -> None:
@@ -165,6 +208,12 @@ class Fan:
     def emit_idle(self, idle: bool) -> None:
         for port in self.ports():
             port.idle(idle)
+
+
+def _uid_of(plan: JobPlan, node: int) -> str:
+    """The uid of a source or operator."""
+    source = next((source for source in plan.sources if source.id == node), None)
+    return plan.operator(node).uid if source is None else source.uid
 
 
 def _own_copy(factory: Callable[[], Operator]) -> Callable[[], Operator]:
@@ -191,6 +240,17 @@ def _deliver(ports: list[Port], values: list[Any], timestamps: Timestamps) -> No
         ports[0].batch(values, timestamps)
 
 
+class Inlet:
+    """Where the chunks of one edge enter the stage."""
+
+    def __init__(self, port: OperatorPort, input_index: int, sample: KeySample | None) -> None:
+        self.port = port
+        self.input_index = input_index
+        self.sample = sample
+        self.records = 0
+        self.bytes = 0
+
+
 @dataclass(frozen=True)
 class RunnerIdentity:
     """Whose partition a runner runs. The same for all its epochs."""
@@ -215,9 +275,12 @@ class StageRunner:
         self._fans: dict[int, Fan] = {}
         self._gates: dict[int, Gate] = {}  # in topological order
         self._heads: dict[int, OperatorPort] = {}  # head operator -> the port its edges share
-        self._head_inputs: dict[int, tuple[OperatorPort, int]] = {}  # edge -> port, input index
+        self._inlets: dict[int, Inlet] = {}  # by edge
+        self._vertices = {node: _uid_of(plan, head) for node, head in chain_heads(plan).items()}
+        self.busy = BusyTime()
+        self._samples_due = 0.0
         self._edges: list[tuple[int, EdgeWriter]] = []  # (producer, writer)
-        self._sources = list(plan.sources) if stage == 0 else []
+        self.sources = list(plan.sources) if stage == 0 else []
         self._rocksdb: Any = None
         self.epoch = -1
         self._active: set[int] = set()  # nodes that the current source reaches; in later stages all nodes
@@ -226,7 +289,7 @@ class StageRunner:
     # --- wiring
 
     def _build(self) -> None:
-        for source in self._sources:
+        for source in self.sources:
             self._fans[source.id] = Fan()
         for spec in self._plan.stages[self._stage].operators:
             if self._identity.partition < spec.parallelism or self._stage == 0:
@@ -240,7 +303,7 @@ class StageRunner:
         fan = Fan()
         operator.setup(self._context(spec), fan)
         self._fans[spec.id] = fan
-        self._gates[spec.id] = Gate(operator, spec)
+        self._gates[spec.id] = Gate(operator, spec, self._vertices[spec.id])
 
     def _context(self, spec: OperatorSpec) -> OperatorContext:
         identity = self._identity
@@ -290,15 +353,22 @@ class StageRunner:
         if spec.chained:
             fan = self._fans.get(spec.upstream)
             if gate is not None and fan is not None:
-                fan.add(OperatorPort(gate, spec.input_index, spec.upstream), spec.side_tag)
+                port = (
+                    OperatorPort(gate, spec.input_index, spec.upstream)
+                    if gate.vertex == self._vertices[spec.upstream]
+                    else BorderPort(gate, spec.input_index, spec.upstream, self.busy)
+                )
+                fan.add(port, spec.side_tag)
             return
         edge = edge_id(consumer.id, position)
         if gate is not None and consumer.stage == self._stage:
             # `StageInput` merges all edges into an operator, so they share one port and one watermark.
-            port = self._heads.get(consumer.id)
-            if port is None:
-                port = self._heads[consumer.id] = OperatorPort(gate, spec.input_index)
-            self._head_inputs[edge] = (port, spec.input_index)
+            head = self._heads.get(consumer.id)
+            if head is None:
+                head = self._heads[consumer.id] = OperatorPort(gate, spec.input_index)
+            key_of = spec.key_selector if spec.exchange is Exchange.HASH else None
+            sample = KeySample(key_of, self._plan.max_parallelism) if key_of is not None else None
+            self._inlets[edge] = Inlet(head, spec.input_index, sample)
         fan = self._fans.get(spec.upstream)
         if fan is not None:
             writer = EdgeWriter(
@@ -385,8 +455,12 @@ class StageRunner:
         reach count as idle, and edges that it does not reach send nothing.
         """
         self.epoch = epoch
+        self.busy.begin()
+        for inlet in self._inlets.values():
+            inlet.records = inlet.bytes = 0
         self._active = self._reached_from(source_id)
         for node, fan in self._fans.items():
+            fan.records = 0
             fan.watermark = watermarks.get(at_output(self._uid(node)), MIN_WATERMARK)
             for port in fan.ports():
                 if isinstance(port, OperatorPort):
@@ -409,7 +483,9 @@ class StageRunner:
             if context.keyed_backend is not None:
                 context.keyed_backend.processing_time_ms = now_ms
         for gate in self._gates.values():
+            self.busy.enter(gate.vertex)
             gate.operator.process_time(now_ms)
+        self.busy.enter(None)
 
     def _reached_from(self, source_id: int | None) -> set[int]:
         if source_id is None:
@@ -424,20 +500,34 @@ class StageRunner:
         gate = self._gates.get(node)
         if gate is not None:
             return gate.spec.uid
-        return next(source.uid for source in self._sources if source.id == node)
+        return next(source.uid for source in self.sources if source.id == node)
 
     def source_output(self, source_id: int) -> Fan:
         """Return the output of a source (stage 0)."""
         return self._fans[source_id]
 
+    def chunk(self, edge: int, payload: memoryview | bytes) -> None:
+        """Process a chunk of an edge in its head operator."""
+        inlet = self._inlets[edge]
+        inlet.bytes += len(payload)
+        self.busy.enter(inlet.port.vertex)
+        self.batch(edge, *decode_records(payload))
+        self.busy.enter(None)
+
     def batch(self, edge: int, values: list[Any], timestamps: Timestamps) -> None:
         """Process records of an edge in its head operator."""
-        port, input_index = self._head_inputs[edge]
-        port.batch_of(input_index, values, timestamps)
+        inlet = self._inlets[edge]
+        inlet.records += len(values)
+        if inlet.sample is not None:
+            inlet.sample.look_at(values)
+        inlet.port.batch_of(inlet.input_index, values, timestamps)
 
     def advance(self, head: int, watermark: int) -> None:
         """Set the merged watermark of a head operator's edges."""
-        self._heads[head].advance(watermark)
+        port = self._heads[head]
+        self.busy.enter(port.vertex)
+        port.advance(watermark)
+        self.busy.enter(None)
 
     def idle(self, head: int, idle: bool) -> None:
         """Set whether all channels into a head operator are idle."""
@@ -449,18 +539,17 @@ class StageRunner:
         timers: list[int] = []
         for gate in self._gates.values():
             operator = gate.operator
+            self.busy.enter(gate.vertex)
             operator.process_time(now_ms)
             due = operator.next_processing_timer()
             if due is not None:
                 timers.append(due)
         for gate in self._gates.values():
+            self.busy.enter(gate.vertex)
             committables = gate.operator.prepare_commit()
             if committables:
                 outcome.committables[gate.spec.uid] = [pickle.dumps(item, 5) for item in committables]
             outcome.records_in[gate.spec.uid] = gate.records_in
-            backend = gate.operator.context.keyed_backend
-            if backend is not None:
-                outcome.state_entries += backend.number_of_entries()
             context = gate.operator.context
             if context.metrics is not None:
                 outcome.metrics[gate.spec.uid] = {context.partition: context.metrics.take_delta()}
@@ -471,10 +560,35 @@ class StageRunner:
             if producer not in self._active:
                 continue
             at_end = self._fans[producer].watermark == MAX_WATERMARK if ended is None else ended
+            self.busy.enter(self._vertices[producer])
             writer.end_channel(ended=at_end)
+        self.busy.enter(None)
+        self._measure(outcome.figures)
         outcome.next_timer_ms = min(timers, default=None)
         outcome.watermarks = self.watermarks()
         return outcome
+
+    def _measure(self, figures: Figures) -> None:
+        """Enter what was measured in the epoch that ends now."""
+        self.busy.end(figures)
+        figures.records_out = {self._uid(node): fan.records for node, fan in self._fans.items() if fan.records}
+        figures.sent = {writer.edge: Traffic(writer.records, writer.bytes) for _, writer in self._edges if writer.bytes}
+        figures.received = {
+            edge: Traffic(each.records, each.bytes) for edge, each in self._inlets.items() if each.records
+        }
+        figures.idle = tuple({self._uid(producer) for producer, writer in self._edges if writer.idle})
+        for gate in self._gates.values():
+            backend = gate.operator.context.keyed_backend
+            if backend is not None:
+                figures.state_entries[gate.spec.uid] = backend.number_of_entries()
+            due = gate.operator.next_event_timer()
+            if due is not None:
+                figures.event_timers[gate.spec.uid] = due
+        if (now := perf_counter()) >= self._samples_due:
+            self._samples_due = now + SAMPLES_SECONDS
+            for inlet in self._inlets.values():
+                if inlet.sample is not None and (sampling := inlet.sample.take()) is not None:
+                    figures.key_samples[inlet.port.uid] = sampling
 
     def watermarks(self) -> dict[str, int]:
         """Where event time stands, in the form that `begin_epoch` takes."""

@@ -10,7 +10,7 @@ from headwater.graph.plan import JobPlan
 from headwater.runtime.stage.runner import RunnerIdentity, StageRunner
 
 Routed = tuple[int, bytes]
-"""A frame, with the partition of its stage that gets it."""
+"""A frame, with the partition of its stage that gets it, or EVERY."""
 
 
 class StatelessRunners:

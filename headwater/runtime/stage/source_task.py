@@ -12,7 +12,7 @@ from headwater.common.ids import MAX_WATERMARK
 from headwater.graph.plan import SourceSpec
 from headwater.runtime.epoch.messages import EpochHeader, EpochOutcome, SourceAck, SourceTask, SplitAck, SplitAssignment
 from headwater.runtime.stage.readers import OpenReader, Readers
-from headwater.runtime.stage.runner import Fan, StageRunner
+from headwater.runtime.stage.runner import StageRunner
 from headwater.state.copying import all_captured
 from headwater.state.operator_backend import OperatorStateBackend
 
@@ -29,12 +29,12 @@ def run_source_task(
             source_id=task.source_id, channel=assignment.split.split_id,
         )  # fmt: skip
         read = _Read()
-        yield from _read_split(runner.source_output(task.source_id), spec, assignment, header, readers, read)
+        yield from _read_split(runner, spec, assignment, header, readers, read)
         outcome = runner.finish_epoch(header.now_ms, ended=read.finished)
         total.add(outcome)
         yield SplitAck(
             task.source_id, assignment.split.split_id, read.position, read.records, read.finished,
-            dump_operator_state(states), outcome.watermarks, read.counters,
+            dump_operator_state(states), outcome.watermarks, read.counters, bool(outcome.figures.idle),
         )  # fmt: skip
     if task.marker is not None:
         runner.restore_split_operators({})
@@ -46,7 +46,7 @@ def run_source_task(
             runner.source_output(task.source_id).emit_watermark(MAX_WATERMARK)
         total.add(runner.finish_epoch(header.now_ms, ended=task.exhausted))
         yield None
-    yield SourceAck(task.index, total)
+    yield SourceAck(task.index, total, task.source_id, task.subtask)
 
 
 @dataclass
@@ -60,22 +60,29 @@ class _Read:
 
 
 def _read_split(
-    output: Fan, spec: SourceSpec, assignment: SplitAssignment, header: EpochHeader, readers: Readers, read: _Read
+    runner: StageRunner,
+    spec: SourceSpec,
+    assignment: SplitAssignment,
+    header: EpochHeader,
+    readers: Readers,
+    read: _Read,
 ) -> Iterator[None]:
     """Read the split up to its budget and pass its records on. Yields after each batch; says in `read` how far."""
+    output, busy = runner.source_output(spec.id), runner.busy
     opened: OpenReader | None = None
     try:
         opened = readers.open(spec.id, spec.source, assignment)
         while read.records < assignment.budget:
+            busy.enter(spec.uid)
             records = opened.reader.read_batch(min(header.batch_records, assignment.budget - read.records))
-            if records is None:
-                read.finished = True
-                break
             if not records:
+                busy.leave_uncounted()
+                read.finished = records is None
                 break
             read.records += len(records)
             timestamps = spec.source.timestamps_of(records)
             output.emit(records if opened.reader.gives_away else all_captured(records), timestamps)
+            busy.enter(None)
             yield None
         read.position = pickle.dumps(opened.reader.position(), 5)
         read.counters = opened.newly_counted()
@@ -103,13 +110,16 @@ def read_dataframe(
     )  # fmt: skip
     output = runner.source_output(source_id)
     count = 0
+    uid = next(source.uid for source in runner.sources if source.id == source_id)
     for rows in batches:
+        runner.busy.enter(uid)
         output.emit(rows, None)
+        runner.busy.enter(None)
         count += len(rows)
         yield None
     outcome = runner.finish_epoch(header.now_ms, ended=header.dataframe_bounded)
     yield SplitAck(source_id, f"df-{partition}", b"", count, False, dump_operator_state(states), outcome.watermarks)
-    yield SourceAck(partition, outcome)
+    yield SourceAck(partition, outcome, source_id, partition)
 
 
 def load_operator_state(data: bytes) -> dict[str, OperatorStateBackend]:

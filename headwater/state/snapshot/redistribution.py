@@ -7,7 +7,7 @@ of this: every partition has the same, so a new partition takes it from any old 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from headwater.common.errors import StateError
@@ -33,11 +33,6 @@ def deal_list_state(chains: Sequence[Chain], uid: str, partition: int, paralleli
         if mine:
             dealt.put_list(name, layout, mine)
     return list(dealt.full_sections())
-
-
-def joined_lists(chains: Iterable[Chain]) -> Mapping[str, list[Any]]:
-    """Return {state name: elements of all partitions, in the order of the partitions}."""
-    return {name: elements for name, (_, elements) in _joined(chains).items()}
 
 
 def _joined(chains: Iterable[Chain]) -> dict[str, tuple[StateLayout, list[Any]]]:

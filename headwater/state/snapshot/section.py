@@ -12,7 +12,6 @@ OPERATOR: Final = "operator"
 BROADCAST: Final = "broadcast"
 """Like OPERATOR, but the same in every partition: a rescaled job copies it and does not deal it out."""
 
-SECTION_KINDS: Final = frozenset({KEYED, EVENT_TIMERS, PROCESSING_TIMERS, OPERATOR, BROADCAST})
 
 NO_KEY_GROUP: Final = -1
 

@@ -22,16 +22,6 @@ from headwater.state.snapshot.section import KEYED, Section
 class StoredKeyedState(HeapKeyedStateBackend):
     """The state of the loaded key groups. It has no epochs: `sections_of` contains every change at once."""
 
-    def kind_of(self, name: str) -> str:
-        """'value', 'list', 'map', 'reducing', 'aggregating', 'folded panes' or 'element panes'."""
-        return self._known(name).layout.kind
-
-    def has_ttl(self, name: str) -> bool:
-        return self._known(name).layout.ttl
-
-    def is_namespaced(self, name: str) -> bool:
-        return self._known(name).layout.namespaced
-
     def entries(self, name: str) -> Iterator[tuple[Any, Any, Any]]:
         """Yield (key, namespace, value) of every entry. The namespace is None if the state has no namespaces."""
         registered = self._known(name)

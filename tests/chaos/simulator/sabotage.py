@@ -32,9 +32,9 @@ def commit_before_manifest() -> Patch:
     """Output is visible before its manifest is durable."""
     complete = Checkpoints._complete
 
-    def hasty(self: Checkpoints, manifest: Any) -> None:
+    def hasty(self: Checkpoints, manifest: Any, cut: Any) -> None:
         self._committers.commit(manifest.committables)
-        complete(self, manifest)
+        complete(self, manifest, cut)
 
     return mock.patch.object(Checkpoints, "_complete", hasty)
 

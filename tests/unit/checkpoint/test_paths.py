@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headwater.checkpoint.paths import CheckpointLayout, epoch_of_file_name, temporary
+from headwater.checkpoint.paths import CheckpointLayout, epoch_of_file_name, epoch_of_manifest_name, temporary
 from headwater.common.errors import CheckpointError
 
 
@@ -38,8 +38,8 @@ def test_the_epoch_is_in_the_name_also_while_it_is_temporary() -> None:
 
 def test_manifest_names_and_epochs_match() -> None:
     layout = CheckpointLayout("/c")
-    assert layout.epoch_of_manifest(layout.manifest(42)) == 42
-    assert layout.epoch_of_manifest(temporary(layout.manifest(42))) is None
+    assert epoch_of_manifest_name(layout.manifest(42).name) == 42
+    assert epoch_of_manifest_name(temporary(layout.manifest(42)).name) is None
     with pytest.raises(CheckpointError, match="out of range"):
         layout.manifest(-1)
 

@@ -32,17 +32,28 @@ class FakeJob:
     def checkpoints(self) -> list[dict[str, Any]]:
         return self.statistics
 
+    def describe(self) -> dict[str, Any]:
+        return {"job_id": "abc123", "status": "RUNNING"}
+
+    def exceptions(self) -> dict[str, Any]:
+        return {"entries": [], "truncated": False}
+
+    def checkpoint(self, epoch: object) -> dict[str, Any]:
+        return next(each for each in self.statistics if each["epoch"] == epoch)
+
     def trigger_savepoint(self, savepoint_directory: str | None = None) -> CompletableFuture[str]:
         if savepoint_directory is None:
             raise ConfigurationError("no directory was given for the savepoint")
         self.asked.append(("savepoint", savepoint_directory))
         return self.path
 
-    def stop_with_savepoint(
-        self, advance_to_end_of_event_time: bool, savepoint_directory: str | None = None
-    ) -> CompletableFuture[str]:
-        self.asked.append(("stop", advance_to_end_of_event_time, savepoint_directory))
+    def ask_to_stop(self, drain: bool, savepoint_directory: str | None = None) -> CompletableFuture[str]:
+        self.asked.append(("stop", drain, savepoint_directory))
         return self.path
+
+    def trigger_checkpoint(self) -> CompletableFuture[int]:
+        self.asked.append(("checkpoint",))
+        return CompletableFuture.completed(8)
 
     def rescale(self, parallelism: int) -> CompletableFuture[float]:
         self.asked.append(("rescale", parallelism))

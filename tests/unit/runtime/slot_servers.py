@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import socket
 import threading
-import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -123,10 +122,3 @@ def slot_servers(directory: Path, *places: Place) -> Iterator[SlotServers]:
 
 def begin(number: int, epoch: int = 0) -> BeginEpoch:
     return BeginEpoch(Attempt(1, epoch, number), Base(-1, "start", -1, "start"), 0, {}, [], checkpointing=False)
-
-
-def wait_until(condition: Callable[[], bool], what: str = "it", seconds: float = 30) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, f"waited {seconds} s for {what}"
-        time.sleep(0.005)

@@ -25,7 +25,7 @@ from headwater.common.typeinfo import Types
 from headwater.common.types import Row
 from headwater.graph.checked_key_selector import CheckedKeySelector
 from headwater.graph.plan import Exchange, InputSpec
-from headwater.runtime.epoch.chunk import FrameKind, Header, decode_header, decode_records, payload_of
+from headwater.runtime.epoch.chunk import EVERY, FrameKind, Header, decode_header, decode_records, payload_of
 from headwater.runtime.stage.edges import CHUNK_RECORDS, EdgeWriter
 from headwater.state.keys.frozen_keys import frozen
 from headwater.state.keys.key_groups import KeyRouter, key_group, partition_of_key_group
@@ -230,14 +230,15 @@ def test_chunks_are_cut_by_size_and_numbered_per_channel() -> None:
     assert {(header.stage, header.edge, header.channel) for header in data} == {(2, (7 << 8) | 1, "3/0")}
 
 
-def test_every_target_is_told_how_the_channel_ends() -> None:
+@pytest.mark.parametrize("parallelism", [1, 3, 64])
+def test_one_frame_tells_every_target_how_the_channel_ends(parallelism: int) -> None:
     wire = Wire()
-    writer = edge(wire, Exchange.HASH, key_selector=lambda n: n)
+    writer = edge(wire, Exchange.HASH, parallelism, key_selector=lambda n: n)
     writer.advance(50)
     writer.idle = True
     writer.end_channel(ended=True)
     ends = wire.headers(FrameKind.END)
-    assert [(end.target, end.watermark, end.idle, end.ended) for end in ends] == [(t, 50, True, True) for t in range(3)]
+    assert [(end.target, end.watermark, end.idle, end.ended) for end in ends] == [(EVERY, 50, True, True)]
 
 
 def test_a_chunk_carries_the_watermark_that_held_before_its_records() -> None:

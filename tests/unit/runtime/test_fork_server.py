@@ -6,8 +6,7 @@ import contextlib
 import os
 import signal
 import subprocess
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -29,18 +28,12 @@ from headwater.runtime.slot.process import PROCESS_NAME
 from headwater.runtime.slot.starter import SlotLaunch, launch_slot, local_host
 from tests.unit.runtime.in_process_engine import plan_of
 from tests.unit.runtime.test_slot import build
+from tests.waiting import wait_until
 
 SECRET = b"s" * 32
 
 NEEDS_A_MODULE = b"c%s\nNeeded\n."
 """Pickled: the class `Needed` of a module."""
-
-
-def wait_until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 30
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
 
 
 @pytest.fixture

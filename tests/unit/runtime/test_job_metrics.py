@@ -23,7 +23,7 @@ from headwater.runtime.epoch.restart_policy import FixedDelay
 from headwater.runtime.epoch.sizing import EpochSizer
 from headwater.runtime.job.coordinator import Coordinator
 from headwater.runtime.job.loop import run_epochs
-from headwater.testing import CollectingSink
+from headwater.testing import CollectingSink, in_process
 from tests.unit.runtime.in_process_engine import InProcessEngine, plan_of
 
 
@@ -119,3 +119,17 @@ def test_a_lost_slot_takes_no_counts_with_it(tmp_path: Path) -> None:
     coordinator = run(tmp_path, kill_once)
     assert coordinator.progress.restored_slots == 1
     assert total(coordinator, "measured", "seen") == 100
+
+
+@pytest.mark.parametrize("kill_at", [1, 4, 5])
+def test_epochs_that_a_job_goes_back_over_count_once(kill_at: int, tmp_path: Path) -> None:
+    """With a checkpoint at every third epoch; before the first one, the job goes back to its beginning."""
+    with in_process(epoch_records=10, checkpoint_epochs=3) as here:
+        here.kill_slot("measured", partition=0, epoch=kill_at)
+        env = StreamExecutionEnvironment.get_execution_environment()
+        measuring(env).sink_to(CollectingSink(str(tmp_path)))
+        env.execute()
+    coordinator = here.jobs[0].client._coordinator
+    assert coordinator is not None and coordinator.progress.rewinds == 1
+    assert total(coordinator, "early", "seen") == total(coordinator, "measured", "seen") == 100
+    assert total(coordinator, "measured", "by.value", "sum") == sum(range(100))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -23,6 +23,7 @@ from headwater.runtime.job.requests import SavepointRequest
 from headwater.testing import ScriptSource
 from tests.unit.runtime.in_process_engine import InProcessEngine, plan_of
 from tests.unit.runtime.test_coordinator import Job, Sum
+from tests.waiting import wait_until
 
 HOUR_MS = 3_600_000
 
@@ -47,7 +48,7 @@ class IdleJob(Job):
         self._pace = Pace(HOUR_MS, poll_ms)
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
-        self.wait_until(self.is_dry)
+        wait_until(self.is_dry)
 
     def _run(self) -> None:
         try:
@@ -58,12 +59,6 @@ class IdleJob(Job):
     def is_dry(self) -> bool:
         """It has slept at least once since an epoch found nothing."""
         return self.coordinator.dry_since_ms is not None and self.coordinator.checkpoints.in_flight is None
-
-    def wait_until(self, holds: Callable[[], bool]) -> None:
-        deadline = time.monotonic() + 30
-        while not holds():
-            assert time.monotonic() < deadline
-            time.sleep(0.005)
 
     def end(self) -> None:
         self.coordinator.cancel()
@@ -93,7 +88,7 @@ def test_a_source_that_was_dry_is_left_alone_until_the_poll_interval_has_passed(
 
     monkeypatch.setattr(InProcessEngine, "wait", wait)
     job.start_idle()
-    job.wait_until(lambda: len(waits) > 20)
+    wait_until(lambda: len(waits) > 20)
     assert len(job.engine.headers) == 2, "one that read, one that found nothing"
     assert sorted(job.sink.results()) == [(1, 1), (2, 2), (3, 3)]
 
@@ -112,14 +107,14 @@ def test_a_source_that_calls_in_vain_is_polled_and_keeps_no_processor_busy(
     monkeypatch.setattr(InProcessEngine, "watches", True)
     monkeypatch.setattr(ScriptSource, "waits", True)
     job.start_idle()
-    job.wait_until(lambda: len(job.engine.headers) == 2 + VAIN_CALLS)
+    wait_until(lambda: len(job.engine.headers) == 2 + VAIN_CALLS)
     time.sleep(0.1)
     assert len(calls) == VAIN_CALLS and len(job.engine.headers) == 2 + VAIN_CALLS
 
 
 def test_it_is_asked_again_after_the_poll_interval(job: IdleJob) -> None:
     job.start_idle(poll_ms=1)
-    job.wait_until(lambda: len(job.engine.headers) > 5)
+    wait_until(lambda: len(job.engine.headers) > 5)
 
 
 def test_a_savepoint_is_served_at_once_though_the_job_sleeps(
@@ -136,7 +131,7 @@ def test_a_cancel_ends_a_job_that_sleeps(job: IdleJob, monkeypatch: pytest.Monke
     monkeypatch.setattr("headwater.runtime.epoch.decisions.IDLE_MS", HOUR_MS)
     job.start_idle()
     job.coordinator.cancel()
-    job.wait_until(lambda: job.error is not None)
+    wait_until(lambda: job.error is not None)
 
 
 def test_input_that_the_engine_reports_is_read_at_once(job: IdleJob, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -152,12 +147,12 @@ def test_input_that_the_engine_reports_is_read_at_once(job: IdleJob, monkeypatch
 
     monkeypatch.setattr(InProcessEngine, "wait", wait)
     job.start_idle()
-    job.wait_until(lambda: len(job.engine.headers) == 2 + 3)
+    wait_until(lambda: len(job.engine.headers) == 2 + 3)
 
 
 def test_the_engine_is_told_of_each_complete_checkpoint(job: IdleJob) -> None:
     job.start_idle()
-    job.wait_until(lambda: job.coordinator.checkpoints.in_flight is None)
+    wait_until(lambda: job.coordinator.checkpoints.in_flight is None)
     manifests = {f"-{header.attempt.epoch}-0" for header in job.engine.headers if header.cut}
     assert {token[token.index("-1-") + 2 :] for token in job.engine.completed} <= manifests
     assert job.engine.completed[-1] == job.coordinator.checkpoints.committed_token

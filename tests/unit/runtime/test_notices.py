@@ -12,7 +12,8 @@ import pytest
 from headwater.common.ids import Place
 from headwater.runtime.slot import notices as notices_module
 from headwater.runtime.slot.notices import SlotNotices
-from tests.unit.runtime.slot_servers import SECRET, SlotServers, slot_servers, wait_until
+from tests.unit.runtime.slot_servers import SECRET, SlotServers, slot_servers
+from tests.waiting import wait_until
 
 LEFT, RIGHT = Place(1, 0), Place(1, 1)
 

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from headwater.common.errors import ConfigurationError
+from headwater.common.ids import Place
 from headwater.graph.plan import JobPlan
 from headwater.runtime.epoch.failure import AttemptFailedError, ConnectionLostError
 from headwater.runtime.epoch.messages import Attempt, BeginEpoch, SlotAddress
@@ -256,5 +257,5 @@ def test_an_error_that_cannot_be_pickled_still_reaches_the_relay() -> None:
         def __reduce__(self) -> Any:
             raise TypeError("no")
 
-    failure = process._failure(Local("what happened"), JobPlan("job", 128, (), ()))
+    failure = process._failure(Local("what happened"), JobPlan("job", 128, (), ()), Place(1, 0))
     assert str(pickle.loads(pickle.dumps(failure)).error) == "what happened"

@@ -20,7 +20,8 @@ from headwater.runtime.slot.protocol import Message, packed
 from headwater.runtime.slot.relay import Relay
 from headwater.runtime.stage.edges import Emit
 from headwater.runtime.stage.round import Event, OutputEnded
-from tests.unit.runtime.slot_servers import ScriptedSlot, SlotServers, begin, echo, slot_servers, wait_until
+from tests.unit.runtime.slot_servers import ScriptedSlot, SlotServers, begin, echo, slot_servers
+from tests.waiting import wait_until
 
 LEFT, RIGHT = Place(1, 0), Place(1, 1)
 

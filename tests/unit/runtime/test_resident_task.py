@@ -18,7 +18,7 @@ from headwater.runtime.epoch.messages import Attempt, Base, EpochHeader, SourceT
 from headwater.runtime.epoch.wakeup import Wakeup
 from headwater.runtime.slot.protocol import Message, Receiver, send
 from headwater.runtime.slot.starter import SlotLaunch
-from headwater.runtime.spark.resident.engine import _Task
+from headwater.runtime.spark.resident.engine import _RunningTask
 from headwater.runtime.spark.resident.task import ResidentTask
 from tests.unit.runtime.test_waiting import Piped
 
@@ -37,10 +37,10 @@ def pair() -> Iterator[tuple[socket.socket, socket.socket]]:
 
 
 @pytest.fixture
-def driver(pair: tuple[socket.socket, socket.socket]) -> _Task:
+def driver(pair: tuple[socket.socket, socket.socket]) -> _RunningTask:
     """The driver's end. The test plays the task."""
     nothing: Any = None
-    task = _Task(nothing, "job", LAUNCH, nothing)
+    task = _RunningTask(nothing, "job", LAUNCH, nothing)
     task._sock, task._receiver = pair[0], Receiver(pair[0])
     return task
 
@@ -54,19 +54,19 @@ def wakeup() -> Iterator[Wakeup]:
 
 class TestDriver:
     def test_input_ends_the_wait(
-        self, driver: _Task, pair: tuple[socket.socket, socket.socket], wakeup: Wakeup
+        self, driver: _RunningTask, pair: tuple[socket.socket, socket.socket], wakeup: Wakeup
     ) -> None:
         send(pair[1], Message.READABLE)
         assert driver.wait(30, wakeup)
         kind, body = Receiver(pair[1]).receive()
         assert kind is Message.WAIT and int.from_bytes(body, "little") == 30_000
 
-    def test_whoever_asks_for_something_ends_the_wait(self, driver: _Task, wakeup: Wakeup) -> None:
+    def test_whoever_asks_for_something_ends_the_wait(self, driver: _RunningTask, wakeup: Wakeup) -> None:
         wakeup.set()
         assert not driver.wait(30, wakeup)
 
     def test_a_task_whose_time_ends_first_is_asked_again(
-        self, driver: _Task, pair: tuple[socket.socket, socket.socket], wakeup: Wakeup
+        self, driver: _RunningTask, pair: tuple[socket.socket, socket.socket], wakeup: Wakeup
     ) -> None:
         """Woken early, the driver waits anew: longer than it had asked the task to watch."""
         receiver = Receiver(pair[1])
@@ -78,21 +78,21 @@ class TestDriver:
         assert receiver.receive() == (Message.WAIT, (300).to_bytes(8, "little"))
 
     def test_a_task_that_is_gone_ends_the_wait(
-        self, driver: _Task, pair: tuple[socket.socket, socket.socket], wakeup: Wakeup
+        self, driver: _RunningTask, pair: tuple[socket.socket, socket.socket], wakeup: Wakeup
     ) -> None:
         pair[1].close()
         with pytest.raises(ConnectionLostError):
             driver.wait(30, wakeup)
 
     def test_a_late_report_of_input_is_no_answer_to_an_epoch(
-        self, driver: _Task, pair: tuple[socket.socket, socket.socket]
+        self, driver: _RunningTask, pair: tuple[socket.socket, socket.socket]
     ) -> None:
         send(pair[1], Message.READABLE)
         send(pair[1], Message.ACKS, pickle.dumps([]))
         assert driver.run(HEADER, [MARKER]) == []
 
     def test_a_task_watches_from_its_first_epoch_that_reads(
-        self, driver: _Task, pair: tuple[socket.socket, socket.socket]
+        self, driver: _RunningTask, pair: tuple[socket.socket, socket.socket]
     ) -> None:
         """One that has only run an epoch for a savepoint has no readers: sources must be asked."""
         failure = AttemptFailedError("no", FailureReason.PROCESS_LOST)

@@ -25,6 +25,7 @@ from headwater.runtime.slot.full_snapshot import FullSnapshotChild
 from headwater.runtime.slot.slot import Slot
 from headwater.runtime.stage.runner import edge_id
 from tests.unit.runtime.in_process_engine import plan_of
+from tests.waiting import wait_until
 
 
 class Sum(KeyedProcessFunction):
@@ -285,10 +286,7 @@ def hangs_in_a_child(write: Callable[..., SnapshotRef]) -> Callable[..., Snapsho
 
 
 def wait_until_gone(pid: int) -> None:
-    deadline = time.monotonic() + 30
-    while os.path.exists(f"/proc/{pid}"):
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    wait_until(lambda: not os.path.exists(f"/proc/{pid}"))
 
 
 def test_a_full_snapshot_replaces_the_chain(driver: Driver, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,8 +8,7 @@ import socket
 import subprocess
 import sys
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -20,15 +19,9 @@ from headwater.runtime.epoch.messages import Attempt, Base, BeginEpoch, SlotAddr
 from headwater.runtime.slot import connection, relay
 from headwater.runtime.slot.relay import Relay
 from headwater.runtime.slot.starter import SlotLaunch, local_host
+from tests.waiting import wait_until
 
 BEGIN = BeginEpoch(Attempt(1, 0, 0), Base(-1, "start", -1, "start"), 0, {}, [], checkpointing=False)
-
-
-def wait_until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 30
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
 
 
 @pytest.fixture

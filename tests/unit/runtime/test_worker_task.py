@@ -16,17 +16,18 @@ import pytest
 
 from headwater.common import Encoder, WatermarkStrategy
 from headwater.common.errors import SerializationError
+from headwater.common.ids import Place
 from headwater.datastream.connectors.bulk_writers import EncodedWriter
 from headwater.datastream.connectors.data_generator import DataGeneratorSource
 from headwater.datastream.connectors.file_system import BucketAssigner, FileSink
 from headwater.graph.plan import JobPlan
-from headwater.runtime.epoch.chunk import payload_of
+from headwater.runtime.epoch.chunk import EVERY, FrameKind, Header, encode_frame, payload_of
 from headwater.runtime.epoch.failure import AttemptFailedError, FailureReason
 from headwater.runtime.epoch.messages import Attempt, Base, EpochHeader, SourceAck, SourceTask
 from headwater.runtime.job.source_progress import SplitSourceProgress
 from headwater.runtime.main_module import capture_main
 from headwater.runtime.slot.starter import SlotLaunch
-from headwater.runtime.spark.tasks import operator_stage, source_stage
+from headwater.runtime.spark.tasks import StageTask, operator_stage, source_stage
 from headwater.runtime.spark.worker_job import WorkerJob
 from tests.unit.runtime.in_process_engine import plan_of
 
@@ -99,3 +100,17 @@ def test_a_plan_that_cannot_be_loaded_is_the_users_error_at_once(launch: SlotLau
     assert isinstance(failure.error, SerializationError)
     assert "cannot be loaded in a Python worker" in str(failure)
     assert str(failure).count("No module named 'nowhere_at_all'") == 1, "said once"
+
+
+@pytest.mark.parametrize(
+    ("stage", "target", "expected"),
+    [(1, 2, [2]), (1, EVERY, [0, 1, 2]), (2, 4, [1]), (2, EVERY, [1])],
+    ids=["one", "every", "one of a later stage", "every one of a later stage"],
+)
+def test_a_frame_goes_to_the_partitions_of_the_next_stage_or_through_one(
+    launch: SlotLaunch, stage: int, target: int, expected: list[int]
+) -> None:
+    task = StageTask(replace(launch, parallelisms=(5, 3, 5)), Place(0, 4))
+    header = Header(FrameKind.END, stage, target, 1, "0/0", 0, 7)
+    frame = encode_frame(header)
+    assert list(task.send_on(header, frame)) == [(each, frame) for each in expected]

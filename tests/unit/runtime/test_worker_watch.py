@@ -6,11 +6,12 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 
 import psutil
 import pytest
+
+from tests.waiting import wait_until
 
 SECONDS = 1
 
@@ -47,13 +48,6 @@ def watchers_of(pid: int) -> list[psutil.Process]:
         except psutil.Error:
             continue
     return found
-
-
-def wait_until(condition: Callable[[], bool], seconds: float = 30) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
 
 
 @pytest.fixture

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from headwater.common.errors import SerializationError
-from headwater.testing import CollectingSink, OneInputOperatorHarness
+from headwater.datastream import StreamExecutionEnvironment
+from headwater.testing import CollectingSink, OneInputOperatorHarness, in_process
 
 
 def test_only_what_was_committed_is_there(tmp_path: Path) -> None:
@@ -44,6 +45,16 @@ def test_results_come_by_epoch_and_partition(tmp_path: Path) -> None:
             harnesses[partition].process_element((epoch, partition))
             committer.commit(list(harnesses[partition].snapshot().committables))
     assert sink.results() == [(epoch, partition) for epoch in range(12) for partition in range(2)]
+
+
+def test_two_sinks_of_a_job_on_one_directory_keep_what_both_got(tmp_path: Path) -> None:
+    with in_process():
+        env = StreamExecutionEnvironment.get_execution_environment()
+        numbers = env.from_collection([1, 2, 3])
+        for factor in (1, 10):
+            numbers.map(lambda number, factor=factor: number * factor).sink_to(CollectingSink(str(tmp_path)))
+        env.execute()
+    assert sorted(CollectingSink(str(tmp_path)).results()) == [1, 2, 3, 10, 20, 30]
 
 
 def test_a_failed_epoch_leaves_nothing(tmp_path: Path) -> None:

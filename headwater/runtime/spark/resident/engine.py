@@ -52,7 +52,7 @@ class ResidentEngine:
         self._name = name
         self._launch = launch
         self._broadcast = broadcast
-        self._task: _Task | None = None
+        self._task: _RunningTask | None = None
         self._cancelled = False
 
     @staticmethod
@@ -76,7 +76,7 @@ class ResidentEngine:
         """
         try:
             if self._task is None:
-                self._task = _Task(self._context, self._name, self._launch, self._broadcast)
+                self._task = _RunningTask(self._context, self._name, self._launch, self._broadcast)
                 self._task.start(lambda: self._cancelled)
             return self._task.run(header, tasks)
         except NoCoreError:
@@ -126,7 +126,7 @@ class ResidentEngine:
         return task.end() if task is not None else ""
 
 
-class _Task:
+class _RunningTask:
     """One resident task, from its Spark job to its connection."""
 
     def __init__(self, context: SparkContext, name: str, launch: SlotLaunch, broadcast: Any) -> None:

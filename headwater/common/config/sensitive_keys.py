@@ -1,0 +1,23 @@
+"""Settings whose values nobody may read in a list of settings: those that Flink hides, and the options of stores."""
+
+from __future__ import annotations
+
+from headwater.common.config.job_options import STORAGE_OPTIONS
+from headwater.common.configuration import Configuration
+
+HIDDEN = "******"
+_WORDS = (
+    "password", "secret", "fs.azure.account.key", "apikey", "api-key", "auth-params", "service-key", "token",
+    "basic-auth", "jaas.config", "http-headers", "credential", "access.key", "access-key",
+)  # fmt: skip
+"""Flink's (GlobalConfiguration), and three that name keys of stores."""
+
+
+def is_sensitive(key: str) -> bool:
+    """Return True if the value of `key` may be a secret."""
+    return key == STORAGE_OPTIONS.key or any(word in key.lower() for word in _WORDS)
+
+
+def shown_settings(configuration: Configuration) -> dict[str, str]:
+    """Return all settings as text, secrets replaced by stars."""
+    return {key: HIDDEN if is_sensitive(key) else text for key, text in configuration.to_dict().items()}

@@ -1,0 +1,1 @@
+"""What the driver knows about a running job in numbers, and what it makes of them."""
