@@ -15,7 +15,7 @@ IN_RAM := $(if $(MEMORY),TMPDIR=$(MEMORY))
 IN_PAIRS := --numprocesses 2 --dist loadfile
 
 .DEFAULT_GOAL := help
-.PHONY: help setup java demo test test-fast chaos check bench parity fmt docs lock clean
+.PHONY: help setup java demo test test-fast test-long chaos check bench parity parity-rest fmt docs lock clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -50,10 +50,14 @@ test: java setup $(ARCHIVE) ## All tests: the fast ones first, then those on Spa
 test-fast: setup ## Only the tests that need no Spark (seconds)
 	$(IN_RAM) $(PYTEST) $(FAST)
 
-chaos: java setup $(ARCHIVE) ## 3,000 seeded histories of the engine, then real processes: 100 kills, 50 stops, 10 executors (half an hour)
+test-long: setup ## More of what needs no Spark: 20,000 generated patterns against brute force (minutes)
+	CEP_CASES=20000 $(IN_RAM) $(PYTEST) $(FAST) tests/unit/operators/cep/test_matcher_oracle.py
+
+chaos: java setup $(ARCHIVE) ## 3,000 seeded histories of the engine, then real processes: 100 kills, 50 stops, 10 executors, every step of a cluster (an hour)
 	$(BIN)/python scripts/chaos.py
 	CHAOS=full $(IN_RAM) $(PYTEST) -s --numprocesses logical tests/chaos/test_damaged_directories.py
 	CHAOS=full $(PYTEST) -s tests/recovery/test_chaos.py
+	CHAOS=full $(PYTEST) -s tests/recovery/test_every_step.py -k cluster
 
 check: setup ## Lint, format, types, layers: what CI runs first
 	$(BIN)/ruff check .
@@ -66,6 +70,9 @@ bench: java setup ## Measure against PyFlink, Spark, bytewax and a bare loop; wr
 
 parity: java setup ## Record anew what PyFlink does (names, keys, outputs of programs); writes docs/pyflink.md
 	$(BIN)/python scripts/parity_record.py
+
+parity-rest: java setup ## Record anew what Flink's REST answers (for the contract test of headwater's)
+	$(BIN)/python scripts/record_flink_rest.py
 
 fmt: setup ## Format the code and repair what ruff can repair
 	$(BIN)/ruff check --fix .

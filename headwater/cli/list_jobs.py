@@ -7,6 +7,8 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
+from headwater.cli import remote_jobs
+from headwater.cli.remote_jobs import add_server
 from headwater.cli.running_jobs import SHORT_ID, add_state_directory, run_directory
 from headwater.cli.table import duration, print_table
 from headwater.cli.usage import Parser
@@ -22,10 +24,17 @@ def list_jobs(arguments: Sequence[str]) -> int:
     """Show one line per job, or with --json all that is known of each."""
     parser = Parser(prog="headwater list", description="List the jobs that you run on this machine.")
     parser.add_argument("--json", action="store_true", help="everything that the jobs tell, for tools")
+    parser.add_argument("-r", "--running", action="store_true", help="of a server: jobs that run")
+    parser.add_argument("-s", "--scheduled", action="store_true", help="of a server: jobs that are being started")
+    parser.add_argument("-a", "--all", action="store_true", help="of a server: also jobs that have ended")
+    add_server(parser)
     add_state_directory(parser)
     given = parser.parse_args(list(arguments))
+    if given.jobmanager is not None:
+        client = remote_jobs.client_of(given.jobmanager, "headwater list")
+        return remote_jobs.list_jobs(client, running=given.running, scheduled=given.scheduled, everything=given.all)
     directory = run_directory(given.state_dir)
-    jobs = [_described(directory, card) for card in directory.cards()]
+    jobs = [described(directory, card) for card in directory.cards()]
     if given.json:
         print(json.dumps(jobs, indent=2))
     elif jobs:
@@ -35,7 +44,8 @@ def list_jobs(arguments: Sequence[str]) -> int:
     return 0
 
 
-def _described(directory: RunDirectory, card: JobCard) -> dict[str, Any]:
+def described(directory: RunDirectory, card: JobCard) -> dict[str, Any]:
+    """Return all that a job tells; of one that does not answer, what its card says."""
     known: dict[str, Any] = {
         "job_id": card.job_id,
         "name": card.name,

@@ -22,15 +22,21 @@ VERBS = {
     ),
     "stop": ("headwater.cli.stop:stop", "end a running job with a savepoint"),
     "cancel": ("headwater.cli.stop:cancel", "end a running job as it is; its checkpoints stay"),
+    "info": ("headwater.cli.info:info", "the plan of a program, as JSON; nothing is run"),
+    "logs": ("headwater.cli.logs:logs", "what a job's driver printed"),
+    "top": ("headwater.cli.top:top", "the running jobs, live in the terminal"),
     "rescale": ("headwater.cli.rescale:rescale", "another parallelism for a running job, between two epochs"),
+    "checkpoint": ("headwater.cli.checkpoint:checkpoint", "complete a checkpoint of a running job now"),
     "checkpoints": (
         "headwater.cli.checkpoints:checkpoints",
         "how long a job's checkpoints take and how large they are; which are retained",
     ),
+    "why": ("headwater.cli.why:why", "why a running job emits nothing: the cause, and the cure"),
     "savepoint": (
         "headwater.cli.savepoint:savepoint",
         "trigger, list, inspect, dispose; compare one with a program before a start",
     ),
+    "server": ("headwater.cli.server:server", "take programs, run each in its own process, answer over HTTP"),
     "shadow": (
         "headwater.cli.shadow:shadow",
         "run new code from a savepoint, its output diverted, and compare it with the old code's",

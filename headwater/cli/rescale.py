@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
+from headwater.cli import remote_jobs
+from headwater.cli.remote_jobs import add_server
 from headwater.cli.running_jobs import add_job_arguments, find_job, run_directory
 from headwater.cli.table import duration
 from headwater.cli.usage import Parser
@@ -28,7 +30,11 @@ def rescale(arguments: Sequence[str]) -> int:
     )
     add_job_arguments(parser)
     parser.add_argument("-p", "--parallelism", metavar="N", type=int, required=True, help="from 1 to max parallelism")
+    add_server(parser)
     given = parser.parse_args(list(arguments))
+    if given.jobmanager is not None:
+        client = remote_jobs.client_of(given.jobmanager, "headwater rescale")
+        return remote_jobs.rescale(client, given.job, given.parallelism)
     directory = run_directory(given.state_dir)
     card = find_job(directory, given.job)
     before = ask(directory, card, "status")["parallelism"]

@@ -17,6 +17,9 @@ from headwater.common.config.session_defaults import set_session_defaults
 from headwater.common.config_options import validate
 from headwater.common.errors import ConfigurationError, HeadwaterError, UserCodeError, user_traceback
 from headwater.compat import pyflink_imports
+from headwater.runtime.job import launcher
+from headwater.runtime.python_path import make_importable
+from headwater.server.job_dashboard import serve_job
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
@@ -24,8 +27,18 @@ _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 def run(arguments: Sequence[str]) -> int:
     """Run the program that the command line names, and return the exit code."""
     given = parse_run_arguments(arguments)
+    if given.server is not None:
+        from headwater.cli.submit import submit  # with what a client needs, which programs that run here do not
+
+        return submit(given)
     source = prepare_program(given)
-    return USAGE_ERROR if source is None else run_program(given.program, source, given.arguments)
+    if source is None:
+        return USAGE_ERROR
+    launcher.on_launch.append(serve_job)
+    try:
+        return run_program(given.program, source, given.arguments)
+    finally:
+        launcher.on_launch.remove(serve_job)
 
 
 def prepare_program(given: RunArguments) -> bytes | None:
@@ -36,6 +49,7 @@ def prepare_program(given: RunArguments) -> bytes | None:
         print(f"{given.command}: {error}", file=sys.stderr)
         return None
     source = _read(given)
+    make_importable(given.python_files)
     set_session_defaults(given.settings)
     pyflink_imports.install()
     return source

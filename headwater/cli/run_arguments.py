@@ -2,25 +2,32 @@
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
+from headwater.checkpoint.storage.base import is_remote, local_path
 from headwater.cli.usage import Parser, UsageError, nearest
 from headwater.common.config_options import (
     CHECKPOINT_DIRECTORY,
     IGNORE_UNCLAIMED_STATE,
     MASTER,
     PARALLELISM,
+    PYTHON_FILES,
+    PYTHON_REQUIREMENTS,
     RECOVERY_CLAIM_MODE,
     RECOVERY_PATH,
 )
 from headwater.common.configuration import Configuration
+from headwater.server.client import is_server_address
 
 _TAKES_A_VALUE = (
-    "-p", "--parallelism", "-D", "--define", "-m", "--master", "-c", "--checkpoint-dir", "-s", "--from-savepoint"
+    "-p", "--parallelism", "-D", "--define", "-m", "--master", "--jobmanager", "-c", "--checkpoint-dir",
+    "-s", "--from-savepoint", "--fromSavepoint", "-py", "--python", "-pyfs", "--pyFiles", "-pyreq", "--pyRequirements",
 )  # fmt: skip
-_STANDS_ALONE = ("-n", "--allow-non-restored-state", "--claim")
-_ONLY_BEFORE_THE_PROGRAM = ("-s", "-n")
+_STANDS_ALONE = ("-n", "--allow-non-restored-state", "--allowNonRestoredState", "--claim", "-d", "--detached")
+_ONLY_BEFORE_THE_PROGRAM = ("-s", "-n", "-d", "-py", "-pyfs", "-pyreq")
 """After the program's name these belong to the program: many programs have such options."""
 _HELP = ("-h", "--help")
 
@@ -34,6 +41,12 @@ class RunArguments:
     program: str
     arguments: list[str] = field(default_factory=list)
     settings: Configuration = field(default_factory=Configuration)
+    server: str | None = None
+    """The address of the server that runs it; None: this process does."""
+    detached: bool = False
+    """Do not wait for the end of a job that a server runs."""
+    python_files: list[str] = field(default_factory=list)
+    requirements: str | None = None
     command: str = COMMAND
     """The command that runs the program. Messages begin with it."""
 
@@ -47,16 +60,30 @@ def parse_run_arguments(given: Sequence[str], command: str = COMMAND) -> RunArgu
     ours, rest = _split_options(given)
     if any(word in _HELP for word in ours):
         _parser().parse_args(["--help"])
-    if not rest or rest[0] == "--":
+    named = next((value for word, value in pairwise(ours) if word in ("-py", "--python")), None)
+    if named is None and (not rest or rest[0] == "--"):
         raise UsageError(f"{command}: no program given; see {command} --help")
-    program, *rest = rest
+    program, *rest = rest if named is None else [named, *rest]
     if program.startswith("-") and program != "-":
         hint = nearest(program, (*_TAKES_A_VALUE, *_STANDS_ALONE, *_HELP))
         raise UsageError(f"{command}: unknown option '{program}'{hint or f'; see {command} --help'}")
     more, rest = _split_options(rest, behind_program=True)
     if rest[:1] == ["--"]:
         rest = rest[1:]
-    return RunArguments(program, rest, _settings([*ours, *more], command), command)
+    chosen = _parser(command).parse_args([*ours, *more])
+    server = chosen.master if chosen.master is not None and is_server_address(chosen.master) else None
+    if server is not None and command != COMMAND:
+        raise UsageError(f"{command}: -m {server} is a server, but this runs here; expected a Spark master")
+    if chosen.detached and server is None:
+        raise UsageError(f"{command}: -d needs a server to leave the job to: -m HOST:PORT (headwater server)")
+    files = [part for each in chosen.python_files or () for part in each.split(",") if part]
+    settings = _settings(chosen, command, server)
+    if server is None:
+        if files:
+            settings.set(PYTHON_FILES, files)
+        if chosen.requirements is not None:
+            settings.set_string(PYTHON_REQUIREMENTS.key, chosen.requirements)
+    return RunArguments(program, rest, settings, server, chosen.detached, files, chosen.requirements, command)
 
 
 def _split_options(words: Sequence[str], *, behind_program: bool = False) -> tuple[list[str], list[str]]:
@@ -85,8 +112,7 @@ def _has_its_value(word: str) -> bool:
     return word.startswith("-D") and "=" in word
 
 
-def _settings(words: list[str], command: str) -> Configuration:
-    chosen = _parser(command).parse_args(words)
+def _settings(chosen: argparse.Namespace, command: str, server: str | None) -> Configuration:
     settings = Configuration()
     for pair in chosen.define or []:
         key, equals, value = pair.partition("=")
@@ -95,12 +121,14 @@ def _settings(words: list[str], command: str) -> Configuration:
         settings.set_string(key.strip(), value)
     if chosen.parallelism is not None:
         settings.set_string(PARALLELISM.key, chosen.parallelism)
-    if chosen.master is not None:
+    if chosen.master is not None and server is None:
         settings.set_string(MASTER.key, chosen.master)
     if chosen.checkpoint_dir is not None:
         settings.set_string(CHECKPOINT_DIRECTORY.key, chosen.checkpoint_dir)
     if chosen.from_savepoint is not None:
-        settings.set_string(RECOVERY_PATH.key, chosen.from_savepoint)
+        path = chosen.from_savepoint
+        absolute = path if server is None or is_remote(path) else str(local_path(path))  # it has another directory
+        settings.set_string(RECOVERY_PATH.key, absolute)
     if chosen.claim:
         settings.set_string(RECOVERY_CLAIM_MODE.key, "CLAIM")
     if chosen.allow_non_restored_state:
@@ -122,7 +150,32 @@ def _parser(command: str = COMMAND) -> Parser:
     parser.add_argument(
         "-D", "--define", metavar="KEY=VALUE", action="append", help="a setting; see headwater config (repeatable)"
     )
-    parser.add_argument("-m", "--master", metavar="MASTER", help=f"Spark master, default local[*] ({MASTER.key})")
+    parser.add_argument(
+        "-m",
+        "--master",
+        "--jobmanager",
+        metavar="MASTER",
+        help=f"Spark master, default local[*] ({MASTER.key}); or HOST:PORT of a headwater server, which then runs it",
+    )
+    parser.add_argument(
+        "-d", "--detached", action="store_true", help="with -m HOST:PORT: do not wait for the job's end"
+    )
+    parser.add_argument("-py", "--python", metavar="FILE", help="the program, as Flink's option")
+    parser.add_argument(
+        "-pyfs",
+        "--pyFiles",
+        dest="python_files",
+        metavar="FILES",
+        action="append",
+        help=f"files, folders or zips that the program imports, separated by commas ({PYTHON_FILES.key})",
+    )
+    parser.add_argument(
+        "-pyreq",
+        "--pyRequirements",
+        dest="requirements",
+        metavar="FILE",
+        help=f"what must be installed ({PYTHON_REQUIREMENTS.key})",
+    )
     parser.add_argument(
         "-c",
         "--checkpoint-dir",
@@ -132,6 +185,7 @@ def _parser(command: str = COMMAND) -> Parser:
     parser.add_argument(
         "-s",
         "--from-savepoint",
+        "--fromSavepoint",
         metavar="PATH",
         help="start from a savepoint, or from a checkpoint that a job retains (DIR or DIR@EPOCH); ignored once the "
         f"job's own directory has a checkpoint. -s and -n stand before the program ({RECOVERY_PATH.key})",
@@ -144,6 +198,7 @@ def _parser(command: str = COMMAND) -> Parser:
     parser.add_argument(
         "-n",
         "--allow-non-restored-state",
+        "--allowNonRestoredState",
         action="store_true",
         help=f"drop state whose operator the program no longer has ({IGNORE_UNCLAIMED_STATE.key})",
     )

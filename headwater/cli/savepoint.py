@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 
@@ -13,6 +14,7 @@ from headwater.checkpoint.savepoint.listing import savepoints_in
 from headwater.checkpoint.savepoint.savepoint import Savepoint, dispose_savepoint, open_savepoint, write_savepoint
 from headwater.checkpoint.start.decision import Refuse, renames
 from headwater.checkpoint.storage.base import is_remote, local_path
+from headwater.cli import remote_jobs
 from headwater.cli.program_plan import PlannedJob, plan_of_program
 from headwater.cli.run_arguments import parse_run_arguments
 from headwater.cli.running_jobs import add_job_arguments, find_job, run_directory
@@ -42,6 +44,10 @@ def savepoint(arguments: Sequence[str]) -> int:
         print(_HELP)
         return 0 if arguments else 2
     verb, *rest = arguments
+    if verb in ("-d", "--dispose"):  # Flink's
+        verb = "dispose"
+    elif verb not in _VERBS and (verb in ("-m", "--jobmanager") or re.fullmatch("[0-9a-f]{12,32}", verb)):
+        verb, rest = "trigger", list(arguments)  # Flink's: savepoint JOB [DIR]
     if verb not in _VERBS:
         raise UsageError(f"headwater savepoint: unknown command '{verb}'{nearest(verb, _VERBS) or _SEE_HELP}")
     try:
@@ -189,7 +195,11 @@ def _trigger(arguments: Sequence[str]) -> int:
     parser = Parser(prog="headwater savepoint trigger", description=_TRIGGER)
     add_job_arguments(parser)
     parser.add_argument("directory", metavar="DIR", nargs="?", help="default: execution.checkpointing.savepoint-dir")
+    remote_jobs.add_server(parser)
     given = parser.parse_args(list(arguments))
+    if given.jobmanager is not None:
+        client = remote_jobs.client_of(given.jobmanager, "headwater savepoint")
+        return remote_jobs.savepoint(client, given.job, absolute(given.directory))
     directory = run_directory(given.state_dir)
     card = find_job(directory, given.job)
     print(ask(directory, card, "savepoint", directory=absolute(given.directory)))
@@ -256,12 +266,13 @@ _SEE_HELP = "; see headwater savepoint --help"
 _HELP = """usage: headwater savepoint COMMAND ...
 
 commands:
-  trigger JOB [DIR]          make one of a running job, which goes on; headwater stop makes one and ends the job
+  trigger JOB [DIR]          make one of a running job, which goes on; headwater stop makes one and ends the job.
+                             With -m HOST:PORT a job of a server. Flink's "savepoint ID [DIR]" is the same
   list DIR                   the savepoints in a directory, or the checkpoints that a job retains
   inspect SAVEPOINT          operators, states, entries, bytes
   diff SAVEPOINT program.py  what would become of each state: same, migrated, new, lost
   copy SAVEPOINT NEW         make another of it, or one of a checkpoint that a job retains, to keep
-  dispose SAVEPOINT          delete it
+  dispose SAVEPOINT          delete it; Flink's "savepoint -d SAVEPOINT" is the same
 
 SAVEPOINT is a savepoint's directory, a job's checkpoint directory (its newest checkpoint; DIR@EPOCH for another), or
 the manifest file of a checkpoint. DIR and SAVEPOINT may be URLs (s3://...); what the store needs to be opened is in the

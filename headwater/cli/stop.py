@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from headwater.checkpoint.storage.base import is_remote, local_path
+from headwater.cli import remote_jobs
+from headwater.cli.remote_jobs import add_server
 from headwater.cli.running_jobs import add_job_arguments, find_job, run_directory
 from headwater.cli.usage import FAILURE, Parser
 from headwater.common.errors import HeadwaterError
@@ -29,16 +31,21 @@ def stop(arguments: Sequence[str]) -> int:
     parser.add_argument(
         "-p",
         "--savepoint-dir",
+        "--savepointPath",
         metavar="DIR",
         help="a new directory for the savepoint is made in this one (execution.checkpointing.savepoint-dir)",
     )
+    add_server(parser)
     given = parser.parse_args(list(arguments))
+    if given.jobmanager is not None:
+        client = remote_jobs.client_of(given.jobmanager, "headwater stop")
+        return remote_jobs.stop(client, given.job, absolute(given.savepoint_dir), drain=given.drain)
     directory = run_directory(given.state_dir)
     card = find_job(directory, given.job)
     where = absolute(given.savepoint_dir)
     with Conversation(directory, card, "stop", drain=given.drain, directory=where) as conversation:
         path = conversation.answer()
-        print(f"savepoint: {path}", flush=True)
+        print(f"Savepoint completed. Path: {path}", flush=True)
         return _say_how_it_ended(card, conversation.end(), "FINISHED", "stopped")
 
 
@@ -52,7 +59,10 @@ def cancel(arguments: Sequence[str]) -> int:
         ),
     )
     add_job_arguments(parser)
+    add_server(parser)
     given = parser.parse_args(list(arguments))
+    if given.jobmanager is not None:
+        return remote_jobs.cancel(remote_jobs.client_of(given.jobmanager, "headwater cancel"), given.job)
     directory = run_directory(given.state_dir)
     card = find_job(directory, given.job)
     with Conversation(directory, card, "cancel") as conversation:

@@ -130,7 +130,7 @@ def test_stop(jobs: Jobs, capsys: Out) -> None:
     job.path.set_result("/sp/savepoint-1")
     jobs.end_when(lambda: bool(job.asked), JobStatus.FINISHED)
     assert main(["stop", "payments", "--drain", "--savepoint-dir", "/sp"]) == 0
-    assert capsys.readouterr().out == "savepoint: /sp/savepoint-1\njob 'payments' stopped\n"
+    assert capsys.readouterr().out == "Savepoint completed. Path: /sp/savepoint-1\njob 'payments' stopped\n"
     assert job.asked == [("stop", True, "/sp")]
 
 

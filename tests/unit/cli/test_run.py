@@ -131,10 +131,10 @@ def test_a_warning_about_a_key_brings_no_others_with_it(tmp_path: Path) -> None:
     """Python's last filters hold when the interpreter ends; then it would name what is open, as Spark's connection."""
     program = tmp_path / "program.py"
     program.write_text("class Kept:\n    file = open(__file__)\n", encoding="utf-8")
-    command = [sys.executable, "-m", "headwater", "run", "-D", "rest.port=1", str(program)]
+    command = [sys.executable, "-m", "headwater", "run", "-D", "rest.path=x", str(program)]
     ended = subprocess.run(command, capture_output=True, text=True, check=True)
     assert ended.stderr.splitlines() == [
-        "headwater run: warning: setting 'rest.port' is one of Flink's that has no effect in headwater"
+        "headwater run: warning: setting 'rest.path' is one of Flink's that has no effect in headwater"
     ]
 
 

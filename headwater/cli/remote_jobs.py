@@ -1,0 +1,149 @@
+"""Jobs of a server, on the command line (`-m host:port`): the same verbs, with the lines that Flink prints."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from headwater.cli.usage import FAILURE, Parser, UsageError, nearest
+from headwater.common.config_options import SERVER_TOKEN, SERVER_TOKEN_FILE, resolve
+from headwater.common.configuration import Configuration
+from headwater.common.errors import HeadwaterError
+from headwater.server.client import RestClient, is_server_address
+
+RUNNING = ("RUNNING", "RESTARTING", "CANCELLING", "FAILING", "RECONCILING")
+SCHEDULED = ("CREATED", "INITIALIZING")
+ENDED = ("FINISHED", "CANCELED", "FAILED")
+_WAITING = "Waiting for response..."
+_POLL_SECONDS = 0.2
+
+
+def add_server(parser: Parser) -> None:
+    """Add the option that names a server."""
+    parser.add_argument(
+        "-m", "--jobmanager", metavar="HOST:PORT", help="a job of the server there, instead of one of this machine"
+    )
+
+
+def client_of(address: str, command: str) -> RestClient:
+    """Return a client. The token is a setting, so it stands in no command line."""
+    if not is_server_address(address):
+        raise UsageError(f"{command}: -m {address}: expected host:port, or https://host:port")
+    settings = resolve(Configuration())
+    token, file = settings.get(SERVER_TOKEN), settings.get(SERVER_TOKEN_FILE)
+    if not token and file:
+        try:
+            with open(file, encoding="utf-8") as content:
+                token = content.read().strip()
+        except OSError as error:
+            raise HeadwaterError(f"{SERVER_TOKEN_FILE.key}: cannot read {file}: {error.strerror}") from None
+    return RestClient(address, token)
+
+
+def find(client: RestClient, wanted: str) -> str:
+    """Return the id of the job that `wanted` names: an id, the beginning of one, or a name."""
+    jobs = client.get("/jobs/overview")["jobs"]
+    named = [job for job in jobs if job["name"] == wanted]
+    for found in (
+        [job for job in jobs if job["jid"] == wanted],
+        [job for job in named if job["state"] not in ENDED],
+        named,
+        [job for job in jobs if wanted and job["jid"].startswith(wanted)],
+    ):
+        if len(found) == 1:
+            return str(found[0]["jid"])
+        if found:
+            shown = ", ".join(f"{job['jid']} '{job['name']}' ({job['state']})" for job in found)
+            raise HeadwaterError(f"'{wanted}' means {len(found)} jobs: {shown}; give the id, or more of it")
+    shown = ", ".join(f"{job['jid'][:12]} '{job['name']}'" for job in jobs) or "none"
+    raise HeadwaterError(
+        f"the server has no job '{wanted}'{nearest(wanted, [job['name'] for job in jobs]) or ';'} it has: {shown}"
+    )
+
+
+def list_jobs(client: RestClient, *, running: bool, scheduled: bool, everything: bool) -> int:
+    """Print jobs in Flink's way. Without a choice: those that run, and those that are being started."""
+    print(_WAITING)
+    jobs = sorted(client.get("/jobs/overview")["jobs"], key=lambda job: int(job["start-time"]))
+    if not (running or scheduled) or everything:
+        running = scheduled = True
+    if running:
+        _section("Running/Restarting Jobs", [job for job in jobs if job["state"] in RUNNING], "No running jobs.")
+    if scheduled:
+        _section(
+            "Scheduled/Initializing Jobs", [job for job in jobs if job["state"] in SCHEDULED], "No scheduled jobs."
+        )
+    if everything:
+        _section("Terminated Jobs", [job for job in jobs if job["state"] in ENDED], "No terminated jobs.")
+    return 0
+
+
+def _section(title: str, jobs: Sequence[dict[str, Any]], none: str) -> None:
+    if not jobs:
+        print(none)
+        return
+    print(f" {title} ".center(62, "-"))
+    for job in jobs:
+        started = datetime.fromtimestamp(job["start-time"] / 1000).strftime("%d.%m.%Y %H:%M:%S")
+        print(f"{started} : {job['jid']} : {job['name']} ({job['state']})")
+    print("-" * 62)
+
+
+def cancel(client: RestClient, wanted: str) -> int:
+    job_id = find(client, wanted)
+    print(f"Cancelling job {job_id}.", flush=True)
+    client.patch(f"/jobs/{job_id}")
+    state = wait_for_end(client, job_id)
+    if state != "CANCELED":
+        print(f"Job {job_id} has ended ({state}).")
+        return 0 if state == "FINISHED" else FAILURE
+    print(f"Cancelled job {job_id}.")
+    return 0
+
+
+def stop(client: RestClient, wanted: str, directory: str | None, *, drain: bool) -> int:
+    job_id = find(client, wanted)
+    print(f'{"Draining" if drain else "Suspending"} job "{job_id}" with a CANONICAL savepoint.', flush=True)
+    body = {"drain": drain} | ({"targetDirectory": directory} if directory else {})
+    trigger = client.post(f"/jobs/{job_id}/stop", body)["request-id"]
+    print(f"Savepoint completed. Path: {client.wait(f'/jobs/{job_id}/stop', trigger)['location']}", flush=True)
+    wait_for_end(client, job_id)
+    return 0
+
+
+def savepoint(client: RestClient, wanted: str, directory: str | None) -> int:
+    job_id = find(client, wanted)
+    print(f"Triggering savepoint for job {job_id}.\n{_WAITING}", flush=True)
+    trigger = client.post(f"/jobs/{job_id}/savepoints", {"target-directory": directory} if directory else {})
+    path = client.wait(f"/jobs/{job_id}/savepoints", trigger["request-id"])["location"]
+    print(f"Savepoint completed. Path: {path}")
+    print("You can resume your program from this savepoint with the run command.")
+    return 0
+
+
+def checkpoint(client: RestClient, wanted: str) -> int:
+    job_id = find(client, wanted)
+    print(f"Triggering checkpoint for job {job_id}.\n{_WAITING}", flush=True)
+    trigger = client.post(f"/jobs/{job_id}/checkpoints", {})["request-id"]
+    number = client.wait(f"/jobs/{job_id}/checkpoints", trigger)["checkpointId"]
+    print(f"Checkpoint(CONFIGURED) {number} for job {job_id} completed.")
+    return 0
+
+
+def rescale(client: RestClient, wanted: str, parallelism: int) -> int:
+    job_id = find(client, wanted)
+    trigger = client.patch(f"/jobs/{job_id}/rescaling?parallelism={parallelism}")["request-id"]
+    client.wait(f"/jobs/{job_id}/rescaling", trigger)
+    print(f"Rescaled job {job_id}. Its new parallelism is {parallelism}.")
+    return 0
+
+
+def wait_for_end(client: RestClient, job_id: str) -> str:
+    """Wait until the job has ended, and return how."""
+    while True:
+        state = str(client.get(f"/jobs/{job_id}/status")["status"])
+        if state in ENDED:
+            return state
+        time.sleep(_POLL_SECONDS)
