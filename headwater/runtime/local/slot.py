@@ -20,6 +20,7 @@ class InProcessSlot(Slot):
 
     def vanish(self) -> None:
         """Give back what a killed process would: no function is closed, nothing is written."""
+        self.readable = None
         self._drop_full()
         self._close_backends()
 

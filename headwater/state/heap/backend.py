@@ -16,7 +16,8 @@ from headwater.state.keys.key_groups import by_key_group, pairs_by_key_group
 from headwater.state.snapshot.entries import Entries
 from headwater.state.snapshot.layout import StateLayout
 from headwater.state.snapshot.section import Section
-from headwater.state.store_backend import Registered, StoreBackend
+from headwater.state.registered import Registered
+from headwater.state.store_backend import StoreBackend
 from headwater.state.timers import TimerQueue
 from headwater.state.ttl.expiring import TtlPolicy
 
