@@ -230,7 +230,7 @@ def test_an_epoch_that_nobody_holds_is_gone(backend: ReadableBackend[Any]) -> No
     backend.cut_epoch = 5
     backend.commit_epoch(cut=True)
     backend.checkpoint_completed()
-    with pytest.raises(QueryError, match="epoch -1 .* can no longer be read") as caught:
+    with pytest.raises(QueryError, match=r"epoch -1 .* can no longer be read") as caught:
         backend.read("value", "a", None, epoch)
     assert caught.value.problem is QueryProblem.EPOCH_GONE
     assert program.backend.read("value", "a", None, 5) is ABSENT

@@ -35,8 +35,8 @@ from headwater.runtime.epoch.messages import BeginEpoch, SlotAddress
 from headwater.runtime.epoch.steps import Step
 from headwater.runtime.main_module import load_plan
 from headwater.runtime.slot.fence import AttemptFence
-from headwater.runtime.slot.query.server import Lease, QueryServer
 from headwater.runtime.slot.protocol import Message, Receiver, authenticate_server, packed, send, send_all
+from headwater.runtime.slot.query.server import Lease, QueryServer
 from headwater.runtime.slot.slot import Slot
 
 log = logging.getLogger("headwater.slot")

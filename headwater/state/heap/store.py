@@ -63,7 +63,7 @@ class HeapStore(ABC):
         self._in_flight: dict[Any, Any] = {}
         """The log of the changes in the checkpoint in flight."""
         self._kept: dict[int, dict[Any, Any]] = {}
-        """{epoch of a durable checkpoint: the log of the changes in the next one}, for readers that pinned the epoch."""
+        """{epoch of a durable checkpoint: log of the changes in the next one}, for readers that pinned the epoch."""
         self._spanning: dict[Any, Any] | None = None
         """The result of `changes()`, kept for the commit that follows."""
         self._gone = 0

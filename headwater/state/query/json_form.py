@@ -5,7 +5,8 @@ else is an object with one name that begins with `$`:
 
     {"$bytes": "base64"}  {"$decimal": "1.50"}  {"$datetime": "iso"}  {"$date": "iso"}  {"$time": "iso"}
     {"$timedelta": seconds}  {"$uuid": "text"}  {"$float": "NaN"}  {"$enum": "NAME"}  {"$set": [...]}
-    {"$row": [...]}  {"$list": [...]} (a list that is a key)  {"$map": [[key, value], ...]}  {"$window": [start, end]}  {"$repr": "text"}
+    {"$row": [...]}  {"$list": [...]} (a list that is a key)  {"$map": [[key, value], ...]}
+    {"$window": [start, end]}  {"$fraction": "1/3"}  {"$repr": "text"}
 
 A dataclass, a NamedTuple and a Row with names are objects with their fields.
 """
@@ -35,6 +36,12 @@ MAX_KEY_CHARS = 4096
 MAX_DEPTH = 32
 """Deeper values are shown as text: JSON readers give up on them."""
 _NOT_A_WORD = '{["'
+
+
+class OpaqueKey(str):
+    """A key of a class that JSON does not tell: its JSON as text. It can be a bound of a scan, but not looked up."""
+
+    __slots__ = ()
 
 
 def to_json(value: Any, depth: int = 0) -> Any:
@@ -90,6 +97,7 @@ def _row_to_json(row: Row, depth: int) -> Any:
 
 
 _FORMS: tuple[tuple[type, Callable[[Any, int], Any]], ...] = (
+    (OpaqueKey, lambda value, depth: {"$opaque": str(value)}),
     (Enum, lambda value, depth: {"$enum": value.name}),
     (bytes, lambda value, depth: {"$bytes": base64.b64encode(value).decode()}),
     (bytearray, lambda value, depth: {"$bytes": base64.b64encode(value).decode()}),
@@ -134,6 +142,21 @@ def key_from_json(found: Any) -> Any:
     except (InvalidKeyError, ValueError, TypeError, ArithmeticError, KeyError) as error:
         raise _bad_key(found, str(error)) from None
     return key
+
+
+def key_of_row(found: Any) -> Any:
+    """Return the key of an entry that a scan found."""
+    try:
+        return key_from_json(found)
+    except QueryError:
+        return OpaqueKey(json.dumps(found, sort_keys=True))
+
+
+def bound_from_json(found: Any) -> Any:
+    """Return the sort key of a bound of a scan. Raises `QueryError` BAD_KEY."""
+    if isinstance(found, dict) and isinstance(found.get("$opaque"), str):
+        return sort_key(OpaqueKey(found["$opaque"]))
+    return sort_key(key_from_json(found))
 
 
 def _parse(found: Any, depth: int) -> Any:
@@ -184,6 +207,27 @@ def _bad_key(found: Any, why: str) -> QueryError:
     )
 
 
+def value_from_json(found: Any) -> Any:
+    """Return a value as Python has it, as far as JSON tells: for people who read state with a program."""
+    if isinstance(found, list):
+        return [value_from_json(each) for each in found]
+    if not isinstance(found, dict):
+        return found
+    if len(found) == 1:
+        ((name, content),) = found.items()
+        if name in _PARSERS:
+            return _PARSERS[name](content, 0)
+        if name == "$map":
+            return {key_from_json(key): value_from_json(each) for key, each in content}
+        if name == "$set":
+            return {key_from_json(each) for each in content}
+        if name == "$timedelta":
+            return datetime.timedelta(seconds=content)
+        if name in ("$enum", "$repr"):
+            return content
+    return {key: value_from_json(each) for key, each in found.items()}
+
+
 # --- order
 
 
@@ -193,6 +237,8 @@ def sort_key(key: Any) -> tuple[Any, ...]:
         return (0,)
     if isinstance(key, (int, float)) and key == key:
         return (1, key)
+    if isinstance(key, OpaqueKey):
+        return (5, str(key))
     if isinstance(key, str):
         return (2, key)
     if isinstance(key, bytes):

@@ -15,6 +15,7 @@ from headwater.common.errors import LocalDiskError, StateError
 from headwater.common.machine.local_disk import room_for, says_no_room
 from headwater.common.query_error import QueryError, QueryProblem
 from headwater.state.evolution.migration import Convert
+from headwater.state.registered import Registered
 from headwater.state.rocksdb.database import Changes, Database, DatabaseView, take_over
 from headwater.state.rocksdb.facts import Facts, store_timers, timer_sections
 from headwater.state.rocksdb.home import RocksDBHome
@@ -27,7 +28,6 @@ from headwater.state.rocksdb.value import RocksValueState
 from headwater.state.snapshot.entries import Entries, ValueEntries
 from headwater.state.snapshot.layout import StateLayout
 from headwater.state.snapshot.section import EVENT_TIMERS, PROCESSING_TIMERS, Section
-from headwater.state.registered import Registered
 from headwater.state.store_backend import StoreBackend
 from headwater.state.ttl.expiring import TtlPolicy
 

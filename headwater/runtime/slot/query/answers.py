@@ -4,7 +4,7 @@ A request is JSON: `{"op": ..., ...}`.
 
     get       operator, state, keys [, namespace, isolation, epoch]     the values of some keys
     scan      operator, state, limit [, from, to, prefix, after, ...]   entries in the order of their keys
-    list      -                                                         operators and their states, with sizes
+    list      [counts]                                                  operators and their states, with sizes
     pin       -                                                         keep the last checkpoint readable: its epoch
     unpin     epoch
     batch     operator, state, epoch, cursor                            some entries of a pinned epoch, in any order
@@ -14,6 +14,7 @@ Every answer names the epoch that it is of. `live` values belong to no epoch.
 
 from __future__ import annotations
 
+import base64
 import heapq
 import time
 from collections.abc import Callable, Iterator
@@ -25,6 +26,7 @@ from headwater.common.query_error import QueryError, QueryProblem, nearest
 from headwater.runtime.slot.query.requests import Json, Scan, integer, text, texts_or_keys
 from headwater.runtime.slot.slot import Slot
 from headwater.state.heap.store import ABSENT
+from headwater.state.keys.key_groups import key_group
 from headwater.state.query.json_form import key_from_json, sort_key, to_json
 from headwater.state.readable_backend import ReadableBackend
 
@@ -62,6 +64,9 @@ class Session:
     def _get(self, request: Json) -> Json:
         backend, state = self._find(request)
         keys = [key_from_json(key) for key in texts_or_keys(request, "keys", MAX_KEYS)]
+        for key in keys:
+            if key_group(key, backend.max_parallelism) not in backend.key_groups:
+                raise QueryError(QueryProblem.MOVED, "the key lives in another partition: ask the job server again", 0)
         epoch = self._epoch_of(request)
         values = []
         if epoch is None and request.get("isolation") != "live":
@@ -148,7 +153,8 @@ class Session:
         for backend in self._backends():
             states = backend.described()
             for state in states:
-                state["entries"] = sum(1 for _ in self._breathing(iter(backend.candidates(state["name"], None))))
+                if request.get("counts"):
+                    state["entries"] = sum(1 for _ in self._breathing(iter(backend.candidates(state["name"], None))))
             operators.append({"uid": backend.uid, "epoch": backend.durable_epoch, "states": states})
         return {"operators": operators}
 
@@ -173,7 +179,9 @@ class Session:
         return {}
 
     def _batch(self, request: Json) -> Json:
-        """Some entries of a pinned epoch. `cursor` is 0 first, then what the answer before says."""
+        """Some entries of a pinned epoch as Arrow. `cursor` is 0 first, then what the answer before says."""
+        from headwater.runtime.slot.query.arrow import rows_of, to_arrow  # takes a while to load
+
         backend, state = self._find(request)
         epoch, position = integer(request, "epoch"), integer(request, "cursor")
         name, namespaced = state["name"], state["namespaced"]
@@ -181,18 +189,21 @@ class Session:
         if position == 0 or place not in self._cursors:
             self._cursors[place] = list(self._breathing(iter(backend.candidates(name, epoch))))
         keys = self._cursors[place]
+        is_map = state["kind"] == "map"
         rows: list[Json] = []
         for stored in self._breathing(islice(keys, position, position + _BATCH_ENTRIES)):
             key, namespace = stored if namespaced else (stored, None)
             found = backend.read(name, key, namespace, epoch)
             if found is not ABSENT:
-                row = {"key": to_json(key), "value": to_json(found)}
-                rows.append(row | {"namespace": to_json(namespace)} if namespaced else row)
+                forms = to_json(key), to_json(namespace), to_json(found)
+                rows += rows_of(*forms, namespaced=namespaced, is_map=is_map)
         position += _BATCH_ENTRIES
         more = position < len(keys)
         if not more:
             del self._cursors[place]
-        return {"epoch": epoch, "rows": rows, "cursor": position if more else None}
+        columns = ["key", *(["namespace"] if namespaced else []), *(["map_key"] if is_map else []), "value"]
+        arrow = base64.b64encode(to_arrow(rows, columns)).decode()
+        return {"epoch": epoch, "arrow": arrow, "cursor": position if more else None}
 
     # --- finding
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from headwater.common.errors import short_repr
 from headwater.common.query_error import QueryError, QueryProblem
-from headwater.state.query.json_form import key_from_json, sort_key
+from headwater.state.query.json_form import bound_from_json
 
 Json = dict[str, Any]
 
@@ -75,7 +75,7 @@ def _order(request: Json, name: str) -> Any:
         return None
     if not isinstance(found, list) or len(found) != 1:
         raise _bad(name, found, "a list with one key in it")
-    return sort_key(key_from_json(found[0]))
+    return bound_from_json(found[0])
 
 
 def _bad(name: str, found: object, expected: str) -> QueryError:
