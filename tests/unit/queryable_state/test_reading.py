@@ -76,7 +76,8 @@ def test_windows_show_what_they_hold(queried: Queried) -> None:
     (found,) = queried.reader.get("windows", state["name"], ["key-00"])
     (entry,) = found.value
     assert entry["namespace"] == 0
-    assert entry["value"] == [sum(range(0, RECORDS, KEYS)), PER_KEY]
+    assert entry["value"] == sum(range(0, RECORDS, KEYS)) / PER_KEY
+    assert state["window_ms"] == 24 * 3600 * 1000
 
 
 def test_what_has_expired_is_not_seen(queried: Queried) -> None:
