@@ -6,7 +6,7 @@ import json
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -107,7 +107,7 @@ def test_a_slot_that_may_not_answer_is_being_restored() -> None:
 class _Answering(BaseHTTPRequestHandler):
     """Stands by, or leads, or has a bad day: as the path of the server says."""
 
-    answers: dict[int, tuple[int, dict[str, str], Any]] = {}
+    answers: ClassVar[dict[int, tuple[int, dict[str, str], Any]]] = {}
 
     def do_GET(self) -> None:
         status, headers, body = self.answers[self.server.server_address[1]]  # type: ignore[index]
