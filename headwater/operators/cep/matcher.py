@@ -241,15 +241,16 @@ class Matcher:
                     continue
                 fits = choice.condition is None or holds(choice.condition)
                 ends = choice.until is not None and holds(choice.until)
-                if fits and not ends:
+                forbidden = choice.not_before and any(map(holds, choice.not_before))
+                if fits and not ends and not (forbidden and choice.inner):
                     if takes is None:
                         takes = [choice]
                     else:
                         takes.append(choice)
                 if (
                     (choice.ignores_all or (choice.ignores and not fits))
-                    and not (ends and choice.ends_at_until)
-                    and not (choice.not_before and any(map(holds, choice.not_before)))
+                    and not (ends and choice.inner)
+                    and not forbidden
                 ):
                     stay |= choice.bit
                 if choice.greedy and fits and not ends:
@@ -409,7 +410,7 @@ class _Choice:
     """An option as the matcher reads it, field by field, for each event."""
 
     __slots__ = (
-        "bit", "condition", "ends_at_until", "gap_ms", "greedy", "ignores", "ignores_all", "kind", "name", "not_before",
+        "bit", "condition", "gap_ms", "greedy", "ignores", "ignores_all", "inner", "kind", "name", "not_before",
         "not_next", "rare", "step", "target", "until",
     )  # fmt: skip
 
@@ -420,7 +421,7 @@ class _Choice:
         self.step = NO_STEP if option.step is None else names.index(option.step.name)
         self.condition = option.condition
         self.until = option.until
-        self.ends_at_until = option.ends_at_until
+        self.inner = option.inner
         self.ignores = option.contiguity is Contiguity.RELAXED
         self.ignores_all = option.contiguity is Contiguity.ANY
         self.not_before = option.not_before
