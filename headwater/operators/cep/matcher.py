@@ -406,8 +406,8 @@ class Matcher:
 
 
 _Fields = tuple[int, ...]
-"""The fields of a partial match, as they are stored. One that has changed has a seventh: the step that has just taken the
-current event, or NO_STEP."""
+"""The fields of a partial match, as they are stored. One that has changed has a seventh: the step that has just taken
+the current event, or NO_STEP."""
 
 
 class _Step:
