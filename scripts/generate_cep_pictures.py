@@ -1,6 +1,6 @@
-"""Draw the pictures of docs/cep.md from traces of real patterns. `make docs` calls it; a test checks that they are current.
+"""Draw the pictures of docs/cep.md from traces of real patterns. `make docs` calls it, and a test checks the pictures.
 
-    python scripts/generate_cep_pictures.py [--check]
+python scripts/generate_cep_pictures.py [--check]
 """
 
 from __future__ import annotations
@@ -39,7 +39,9 @@ def pictures() -> dict[str, str]:
         "skip_to_next": AfterMatchSkipStrategy.skip_to_next(),
         "skip_past_last_event": AfterMatchSkipStrategy.skip_past_last_event(),
     }
-    traces = {f"cep_{follows}": CEP.trace(then(follows), "acbb") for follows in ("next", "followed_by", "followed_by_any")}
+    traces = {
+        f"cep_{follows}": CEP.trace(then(follows), "acbb") for follows in ("next", "followed_by", "followed_by_any")
+    }
     traces |= {f"cep_greedy_{greedy}".lower(): CEP.trace(loop(greedy=greedy), "axb") for greedy in (False, True)}
     traces |= {f"cep_{name}": CEP.trace(skipping(skip), "aab") for name, skip in skips.items()}
     return {f"{name}.svg": trace.to_svg() for name, trace in traces.items()}
