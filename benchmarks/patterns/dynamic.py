@@ -1,7 +1,7 @@
 """headwater: `--patterns` patterns from a stream on one stream of events, each for another `kind` of event.
 
-Each pattern asks for an event of its kind and then, within ten minutes, for a high value. An event begins a match of one
-pattern at most: what is measured is how much the others cost. Measured as `keyed_count`.
+Each pattern asks for an event of its kind and then, within ten minutes, for a high value. An event begins a match of
+one pattern at most: what is measured is how much the others cost. Measured as `keyed_count`.
 """
 
 from __future__ import annotations
