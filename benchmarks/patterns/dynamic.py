@@ -1,7 +1,8 @@
 """headwater: `--patterns` patterns from a stream on one stream of events, each for another `kind` of event.
 
-Each pattern asks for an event of its kind and then, within ten minutes, for a high value. An event begins a match of
-one pattern at most: what is measured is how much the others cost. Measured as `keyed_count`.
+Each pattern asks for an event of its kind and then, within ten minutes, for a high value. There are as many kinds as
+patterns, so that each event begins a match of one: what is measured is how much the others cost. Measured as
+`keyed_count`.
 """
 
 from __future__ import annotations
@@ -52,19 +53,17 @@ def update(kind: int) -> dict[str, object]:
 
 
 def main() -> None:
-    options = arguments(records=300_000, keys=KEYS, patterns=100, kinds=10_000, parallelism=2, epoch="2 s")
+    options = arguments(records=300_000, keys=KEYS, patterns=100, parallelism=2, epoch="2 s")
     stamps = StampDir(options.stamps)
     env = headwater_environment(options)
     watermarks = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(EventTime())
     events = (
         env.from_source(NumberSequenceSource(0, options.records - 1), WatermarkStrategy.no_watermarks(), "numbers")
-        .map(AsEvent(options.keys, options.kinds, options.records // 2, stamps))
+        .map(AsEvent(options.keys, options.patterns, options.records // 2, stamps))
         .assign_timestamps_and_watermarks(watermarks)
         .key_by(lambda event: event.key)
     )
-    # Spread over all kinds, so that some of them are asked for however few patterns there are.
-    kinds = [number * options.kinds // options.patterns for number in range(options.patterns)]
-    patterns = env.from_collection([update(kind) for kind in kinds])
+    patterns = env.from_collection([update(kind) for kind in range(options.patterns)])
     found = CEP.dynamic_patterns(events, patterns).select(lambda match: (match.pattern_id, match["high"][0].time_ms))
     found.sink_to(CountingSink(stamps))
     env.execute("dynamic patterns")

@@ -17,6 +17,7 @@ from __future__ import annotations
 import ast
 import operator
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 from typing import Any
 
 from headwater.common.errors import PatternError
@@ -111,8 +112,14 @@ class Expression:
 
 def expression(text: str) -> Test:
     """The condition that `text` says; `PatternError` says what is wrong with it."""
-    checked = Expression(text)
+    checked = _checked(text) if isinstance(text, str) else Expression(text)
     return Test(checked, bool(checked.steps), text)
+
+
+@lru_cache(maxsize=10_000)
+def _checked(text: str) -> Expression:
+    """Thousands of patterns share conditions, and each pattern is read more than once."""
+    return Expression(text)
 
 
 def field_of(event: Any, name: str) -> Any:
