@@ -44,7 +44,9 @@ def _bind_map(arguments: Sequence[BoundArgument]) -> Signature:
 def _map(columns: Sequence[Column], binding: Binding, frame: Frame) -> Column:
     """Of two equal keys the last counts."""
     rows = zip(*(as_array(each, frame.rows).to_pylist() for each in columns), strict=True)
-    return pa.array([list(dict(zip(row[0::2], row[1::2], strict=True)).items()) for row in rows], to_arrow(binding.result_type))
+    return pa.array(
+        [list(dict(zip(row[0::2], row[1::2], strict=True)).items()) for row in rows], to_arrow(binding.result_type)
+    )
 
 
 def _bind_row(arguments: Sequence[BoundArgument]) -> Signature:

@@ -63,7 +63,9 @@ def choose(condition: Column, one: Column, other: Column, rows: int) -> Column:
 
 def _choose_nested(condition: pa.Array, one: pa.Array, other: pa.Array) -> pa.Array:
     """Nested values: Arrow picks them by place."""
-    places = pc.if_else(condition, pa.array(range(len(one)), pa.int64()), pa.array(range(len(one), 2 * len(one)), pa.int64()))
+    places = pc.if_else(
+        condition, pa.array(range(len(one)), pa.int64()), pa.array(range(len(one), 2 * len(one)), pa.int64())
+    )
     return pa.concat_arrays([one, other.cast(one.type)]).take(places)
 
 
@@ -86,7 +88,9 @@ def _bind_coalesce(arguments: Sequence[BoundArgument]) -> Signature:
     _at_least(arguments, 1)
     common = unified(arguments, "the arguments of COALESCE")
     nullable = all(each.type.nullable for each in arguments)
-    return Signature(common if common.root is TypeRoot.NULL else common.with_nullable(nullable), (common,) * len(arguments))
+    return Signature(
+        common if common.root is TypeRoot.NULL else common.with_nullable(nullable), (common,) * len(arguments)
+    )
 
 
 def _bind_ifnull(arguments: Sequence[BoundArgument]) -> Signature:

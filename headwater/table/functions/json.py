@@ -49,7 +49,11 @@ def write_json(value: Any) -> str:
     if isinstance(value, Decimal):
         return str(value)
     if isinstance(value, dict):
-        return "{" + ",".join(f"{json.dumps(key, ensure_ascii=False)}:{write_json(each)}" for key, each in value.items()) + "}"
+        return (
+            "{"
+            + ",".join(f"{json.dumps(key, ensure_ascii=False)}:{write_json(each)}" for key, each in value.items())
+            + "}"
+        )
     if isinstance(value, list):
         return "[" + ",".join(write_json(each) for each in value) + "]"
     return json.dumps(value, ensure_ascii=False)

@@ -14,13 +14,24 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headwater.common.errors import ComputationError
-from headwater.table.functions.casting.from_text import EXACT
+from headwater.table.functions.casting.from_text import EXACT, fit_decimal
 from headwater.table.functions.definition import Binding, BoundArgument, Column, FunctionDefinition, Signature
 from headwater.table.functions.frame import Frame
 from headwater.table.functions.kernels import as_array, row_by_row, spark, vectorised
-from headwater.table.functions.signatures import FLOATING, INT32, INT64, NUMBER, TEXT, TEXT_OR_BINARY, call, first, one_of
+from headwater.table.functions.signatures import (
+    FLOATING,
+    INT32,
+    INT64,
+    NUMBER,
+    TEXT,
+    TEXT_OR_BINARY,
+    call,
+    first,
+    one_of,
+)
 from headwater.table.types import decimals
 from headwater.table.types import logical as t
+from headwater.table.types.arrow import to_arrow
 from headwater.table.types.logical import LogicalType
 
 FAMILY = "numbers"
@@ -99,27 +110,34 @@ def _bind_round(name: str) -> Callable[[Sequence[BoundArgument]], Signature]:
 def _rounding(mode: str) -> Any:
     """ROUND and TRUNCATE."""
 
-    def function(value: Any, digits: int = 0) -> Any:
+    def function(value: Any, digits: int = 0, bits: int = 64) -> Any:
         if isinstance(value, float) and not math.isfinite(value):
             return value
         number = value if isinstance(value, Decimal) else Decimal(repr(value))
         rounded = number.quantize(Decimal(1).scaleb(-digits), mode, EXACT)
         if isinstance(value, Decimal):
             return rounded
-        return float(rounded) if isinstance(value, float) else int(rounded)
+        return float(rounded) if isinstance(value, float) else _wrapped(int(rounded), bits)
 
     def compute(columns: Sequence[Column], binding: Binding, frame: Frame) -> Column:
         kind = binding.result_type
+        if t.is_integer(kind):
+            bits = to_arrow(kind).bit_width
+            return row_by_row(lambda value, digits=0: function(value, digits, bits))(columns, binding, frame)
         if not isinstance(kind, t.DecimalType):
             return row_by_row(function)(columns, binding, frame)
 
-        def fitted(value: Decimal, digits: int = 0) -> Decimal:
-            rounded: Decimal = function(value, min(digits, kind.scale))
-            return rounded.quantize(Decimal(1).scaleb(-kind.scale), ROUND_DOWN, EXACT)
+        def fitted(value: Decimal, digits: int = 0) -> Decimal | None:
+            return fit_decimal(function(value, min(digits, kind.scale)), kind.precision, kind.scale)
 
         return row_by_row(fitted)(columns, binding, frame)
 
     return compute
+
+
+def _wrapped(value: int, bits: int) -> int:
+    """The low bits."""
+    return ((value + (1 << (bits - 1))) & ((1 << bits) - 1)) - (1 << (bits - 1))
 
 
 def bind_whole(arguments: Sequence[BoundArgument]) -> Signature:
@@ -154,8 +172,6 @@ def whole_spark(name: str) -> Any:
         return spark(f"CAST({name}({{0}}) AS {{type}})")(arguments, binding)
 
     return text
-
-
 
 
 def _sign(value: Any) -> Any:

@@ -197,9 +197,7 @@ def _split_index_column(columns: Sequence[Column], binding: Binding, frame: Fram
             safe = pc.if_else(pc.fill_null(enough, False), values, pa.scalar(None, values.type))
             known = pc.split_pattern(safe.drop_null(), separator.as_py(), max_splits=place + 1)
             picked = pc.list_element(known, place)
-            return pc.replace_with_mask(
-                pa.nulls(len(values), pa.string()), pc.is_valid(safe), picked
-            )
+            return pc.replace_with_mask(pa.nulls(len(values), pa.string()), pc.is_valid(safe), picked)
     return row_by_row(_split_index)(columns, binding, frame)
 
 
@@ -227,7 +225,13 @@ def _from_base64(value: str) -> str | None:
         return None
 
 
-_CHARSETS = {"US-ASCII": "ascii", "ISO-8859-1": "latin-1", "UTF-8": "utf-8", "UTF-16BE": "utf-16-be", "UTF-16LE": "utf-16-le"}
+_CHARSETS = {
+    "US-ASCII": "ascii",
+    "ISO-8859-1": "latin-1",
+    "UTF-8": "utf-8",
+    "UTF-16BE": "utf-16-be",
+    "UTF-16LE": "utf-16-le",
+}
 
 
 def _codec(charset: str) -> str:
@@ -319,10 +323,8 @@ def _length(column: Column) -> Column:
     return pc.utf8_length(column) if column.type == pa.string() else pc.binary_length(column)
 
 
-
 def _concat(columns: Sequence[Column], binding: Binding, frame: Frame) -> Column:
     return _join(*columns) if len(columns) > 1 else as_array(columns[0], frame.rows)
-
 
 
 FUNCTIONS = (

@@ -32,7 +32,9 @@ def _local(frame: Frame) -> datetime.datetime:
     return found
 
 
-def _now(name: str, kind: LogicalType, text: str, get: Callable[[Frame], Any], spark_text: str, bare: bool) -> FunctionDefinition:
+def _now(
+    name: str, kind: LogicalType, text: str, get: Callable[[Frame], Any], spark_text: str, bare: bool
+) -> FunctionDefinition:
     def compute(columns: Sequence[Column], binding: Binding, frame: Frame) -> Column:
         return get(frame)
 

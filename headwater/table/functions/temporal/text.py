@@ -150,13 +150,14 @@ def _unix_timestamp(columns: Sequence[Column], binding: Binding, frame: Frame) -
         return pa.scalar(_query_ms(frame) // 1000, pa.int64())
     texts = as_array(columns[0], frame.rows).to_pylist()
     patterns = as_array(columns[1], frame.rows).to_pylist() if len(columns) == 2 else [None] * len(texts)
-    values = [
-        None if text is None else _parse(text, pattern) for text, pattern in zip(texts, patterns, strict=True)
-    ]
+    values = [None if text is None else _parse(text, pattern) for text, pattern in zip(texts, patterns, strict=True)]
     moments = zones.to_moment(pa.array(values, pa.timestamp("us")), frame.zone).cast(pa.int64()).to_pylist()
     absent = -9223372036854775808
     return pa.array(
-        [None if text is None else absent if each is None else each // 1_000_000 for text, each in zip(texts, moments, strict=True)],
+        [
+            None if text is None else absent if each is None else each // 1_000_000
+            for text, each in zip(texts, moments, strict=True)
+        ],
         pa.int64(),
     )
 
