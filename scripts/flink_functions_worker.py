@@ -37,7 +37,8 @@ def main() -> None:
         for at in range(0, len(allowed), AT_ONCE):
             worker.run(allowed[at : at + AT_ONCE], query, found)
             print(f"{len(found)} calls done", flush=True)
-    Path(sys.argv[2]).write_text(json.dumps(found), "utf-8")
+    types = {query: worker.type_of(query) for query in request["type_queries"]}
+    Path(sys.argv[2]).write_text(json.dumps({"calls": found, "types": types}), "utf-8")
 
 
 class Worker:
@@ -52,6 +53,15 @@ class Worker:
             found[call] = {"refused": reason(error)}
             return False
         return True
+
+    def type_of(self, query: str) -> str | None:
+        """The type of a query's only column, or None if Flink refuses it."""
+        try:
+            schema = self._environment.sql_query(query)._j_table.getResolvedSchema()
+        except Exception:
+            return None
+        name: str = schema.getColumnDataTypes().get(0).getLogicalType().asSummaryString()
+        return name
 
     def run(self, calls: list[str], query: str, found: dict[str, Any]) -> None:
         if not calls:

@@ -14,14 +14,27 @@ GROUP_SQL = "CASE WHEN id < 3 THEN 0 WHEN id = 4 THEN 3 WHEN id = 5 THEN 2 ELSE 
 QUERY = f"SELECT {GROUP_SQL}, {{}} FROM samples GROUP BY {GROUP_SQL}"
 
 AGGREGATES: list[Case] = [
-    case("COUNT"), case("COUNT", "i"), case("COUNT", "s"), case("COUNT", "i", "j"),
+    case("COUNT"),
+    case("COUNT", "i"),
+    case("COUNT", "s"),
+    case("COUNT", "i", "j"),
     *(case(name, column) for name in ("SUM", "AVG") for column in ("i", "l", "ti", "si", "e", "f", "n", "w")),
     *(case(name, column) for name in ("MIN", "MAX") for column in ("i", "e", "n", "s", "b", "dt", "ts", "z", "tm")),
-    *(case(name, column) for name in ("STDDEV_POP", "STDDEV_SAMP", "VAR_POP", "VAR_SAMP") for column in ("ti", "e", "m", "j")),
-    case("STDDEV", "e"), case("VARIANCE", "e"),
-    case("LISTAGG", "s"), case("LISTAGG", "s", lit("-")),
-    *(case(name, column) for name in ("COLLECT", "ARRAY_AGG", "FIRST_VALUE", "LAST_VALUE") for column in ("i", "s", "b", "n")),
-]  # fmt: skip
+    *(
+        case(name, column)
+        for name in ("STDDEV_POP", "STDDEV_SAMP", "VAR_POP", "VAR_SAMP")
+        for column in ("ti", "e", "m", "j")
+    ),
+    case("STDDEV", "e"),
+    case("VARIANCE", "e"),
+    case("LISTAGG", "s"),
+    case("LISTAGG", "s", lit("-")),
+    *(
+        case(name, column)
+        for name in ("COLLECT", "ARRAY_AGG", "FIRST_VALUE", "LAST_VALUE")
+        for column in ("i", "s", "b", "n")
+    ),
+]
 
 ORDER = [row for group in GROUPS for row in group]
 OFFSETS = np.cumsum([0, *(len(group) for group in GROUPS)], dtype=np.int64)

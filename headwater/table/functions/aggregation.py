@@ -1,8 +1,8 @@
 """How operators compute an aggregate: pure data and vectorised functions, no loop over rows.
 
 There are two ways. *Folding* keeps accumulator columns per group: each row contributes a value to each of them, and
-contributions are added (or the least or greatest is kept); a row that is taken back contributes with weight -1. *Gathering*
-recomputes the groups that changed from all their rows: right for every aggregate, and the only way for some.
+contributions are added (or the least or greatest is kept); a row that is taken back contributes with weight -1.
+*Gathering* recomputes the groups that changed from all their rows: right for every aggregate, the only way for some.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ Contribute = Callable[[Sequence[pa.Array], pa.Array, "Binding"], tuple[pa.Array,
 Finish = Callable[[Sequence[pa.Array], "Binding"], pa.Array]
 """The results, one per group, from the accumulator columns."""
 Gather = Callable[[Sequence[pa.Array], Offsets, "Binding"], pa.Array]
-"""(arguments, offsets, binding): the results, one per group, from all rows, which are sorted by group, and within a group
-in the order in which they came."""
+"""(arguments, offsets, binding): the results, one per group, from all rows. They are sorted by group, and within a
+group in the order in which they came."""
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ def gather_by_folding(accumulators: Accumulators, contribute: Contribute, finish
     return gather
 
 
-def fold_groups(values: pa.Array, groups: np.ndarray, count: int, fold: Fold) -> pa.Array:  # type: ignore[type-arg]
+def fold_groups(values: pa.Array, groups: np.ndarray, count: int, fold: Fold) -> pa.Array:
     """Fold the rows of each group. `groups` has the group's number of each row; some of `count` groups may have none.
 
     A decimal sum that needs more digits than its type has is NULL, and must stay so.
@@ -118,7 +118,7 @@ def fold_groups(values: pa.Array, groups: np.ndarray, count: int, fold: Fold) ->
     return _placed(result, found["group"].combine_chunks().to_numpy(), count, fold)
 
 
-def _placed(values: pa.Array, places: np.ndarray, count: int, fold: Fold) -> pa.Array:  # type: ignore[type-arg]
+def _placed(values: pa.Array, places: np.ndarray, count: int, fold: Fold) -> pa.Array:
     """Put each group's value at its place; groups without rows get an empty accumulator."""
     empty = pa.scalar(None, values.type) if fold is not Fold.ADD else _zero(values.type)
     order = np.full(count, len(values), np.int64)

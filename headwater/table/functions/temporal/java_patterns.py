@@ -120,7 +120,7 @@ def _reader(pattern: str) -> tuple[re.Pattern[str], tuple[str, ...]]:
 
 
 def read(pattern: str, text: str) -> datetime.datetime | None:
-    """Parse as Java's DateTimeFormatter does; what the pattern lacks is taken from 1970-01-01 00:00. None if malformed."""
+    """Parse as Java's DateTimeFormatter does; what the pattern lacks is that of 1970-01-01 00:00. None if malformed."""
     regular, letters = _reader(pattern)
     match = regular.fullmatch(text)
     if match is None:
