@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headwater.common.errors import ComputationError
+from headwater.table.functions.casting.decimal_columns import WIDE_DIGITS, fit
 from headwater.table.functions.casting.from_text import EXACT, fit_decimal
 from headwater.table.functions.definition import Binding, BoundArgument, Column, FunctionDefinition, Signature
 from headwater.table.functions.frame import Frame
@@ -73,6 +74,8 @@ def _two(name: str, function: Callable[[float, float], float], text: str, syntax
 
 
 def _power(base: float, exponent: float) -> float:
+    if math.isnan(exponent):  # for numpy, 1 to the power of anything is 1
+        return exponent
     with np.errstate(all="ignore"):
         return float(np.power(base, exponent))
 
@@ -159,11 +162,10 @@ def whole_kernel(function: Callable[[Column], Column]) -> Any:
     def compute(columns: Sequence[Column], binding: Binding, frame: Frame) -> Column:
         if t.is_integer(binding.result_type):
             return columns[0]
-        found = function(columns[0])
         if isinstance(binding.result_type, t.DecimalType):
-            rounded = as_array(found, frame.rows).cast(pa.decimal256(76, columns[0].type.scale))
-            return rounded.cast(pa.decimal256(76, 0)).cast(pa.decimal128(binding.result_type.precision, 0))
-        return found
+            wide = as_array(columns[0], frame.rows).cast(pa.decimal256(WIDE_DIGITS, columns[0].type.scale))
+            return fit(function(wide), binding.result_type)
+        return function(columns[0])
 
     return compute
 

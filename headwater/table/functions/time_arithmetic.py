@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import calendar
 import datetime
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -22,6 +22,7 @@ from headwater.table.types.arrow import to_arrow
 from headwater.table.types.logical import LogicalType, TypeRoot
 from headwater.table.types.spark import spark_type
 
+_Date = TypeVar("_Date", bound=datetime.date)
 _MONTHS = TypeRoot.INTERVAL_YEAR_MONTH
 _MS_PER_DAY = 86_400_000
 MONTH_INTERVAL = t.YearMonthIntervalType(resolution="MONTH")
@@ -86,7 +87,8 @@ def add_duration(values: pa.Array, amount: pa.Array, kind: LogicalType) -> pa.Ar
     return pc.add(values, amount.cast(pa.duration(values.type.unit)))
 
 
-def _add_to_date(date: datetime.date, months: int) -> datetime.date:
+def add_to_date(date: _Date, months: int) -> _Date:
+    """So many months later; the 31st becomes the last day of a shorter month."""
     at = date.year * 12 + date.month - 1 + months
     year, month = divmod(at, 12)
     if not datetime.MINYEAR <= year <= datetime.MAXYEAR:
@@ -101,7 +103,7 @@ def add_months(values: pa.Array, months: pa.Array, kind: LogicalType, zone: str)
     local = zones.to_local(values, "UTC") if zoned else values
     pairs: Any = zip(local.to_pylist(), months.to_pylist(), strict=True)
     moved = pa.array(
-        [None if value is None or count is None else _add_to_date(value, count) for value, count in pairs], local.type
+        [None if value is None or count is None else add_to_date(value, count) for value, count in pairs], local.type
     )
     return moved.cast(to_arrow(kind)) if not zoned else zones.to_moment(moved, "UTC")
 

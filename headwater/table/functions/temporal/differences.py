@@ -46,7 +46,7 @@ def _bind_add(arguments: Sequence[BoundArgument]) -> Signature:
     found = call(INT64, TEMPORAL, result=t.BIGINT)(arguments[1:])
     kind = found.arguments[1]
     if kind.root is TypeRoot.DATE and _MICROS.get(unit, 1 << 60) < _MICROS["DAY"]:
-        kind = t.TimestampType(precision=0)
+        kind = t.TimestampType(precision=6)
     kind = kind.with_nullable(found.result.nullable)
     return Signature(kind, (arguments[0].type, found.arguments[0], kind.with_nullable(found.arguments[1].nullable)))
 
@@ -93,12 +93,16 @@ def _comparable(kind: LogicalType) -> LogicalType:
 
 
 def _months_between(start: datetime.datetime, end: datetime.datetime) -> int:
-    """Whole months from start to end."""
-    if start > end:
-        return -_months_between(end, start)
+    """Whole months between the dates; one less if that leads to the end's date at a later time of day."""
+    first, last = start.date(), end.date()
+    months = -_whole_months(last, first) if last < first else _whole_months(first, last)
+    same_date = time_arithmetic.add_to_date(first, months) == last
+    return months - 1 if same_date and end.time() < start.time() else months
+
+
+def _whole_months(start: datetime.date, end: datetime.date) -> int:
     months = (end.year - start.year) * 12 + end.month - start.month
-    rest = (end.day, end.time()) < (start.day, start.time())
-    return months - 1 if rest else months
+    return months - 1 if time_arithmetic.add_to_date(start, months) > end else months
 
 
 def _difference(columns: Sequence[Column], binding: Binding, frame: Frame) -> Column:
