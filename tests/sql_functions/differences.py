@@ -1,6 +1,6 @@
 """Where headwater gives something else than Flink, on purpose. The page of functions says so, too.
 
-Most of them are about times before 1970, which Flink's generated code computes by dividing towards zero: 1969-12-31 23:59
+Most are about times before 1970, which Flink's generated code computes by dividing towards zero: 1969-12-31 23:59
 has the hour 0 and the date 1970-01-01 there, 1900-03-01 12:30 the hour -11.
 """
 
@@ -40,7 +40,10 @@ DIFFERENT: dict[str, str] = {}
 DIFFERENT_TYPES: dict[str, str] = {}
 """{sql: reason}: another type."""
 
-DIFFERENT_ON_SPARK: dict[str, str] = {}
+DIFFERENT_ON_SPARK: dict[str, str] = {
+    "SUM(l)": "Spark raises an error when a BIGINT overflows",
+    "AVG(l)": "Spark raises an error when a BIGINT overflows",
+}
 """{sql: reason} for Spark alone."""
 
 

@@ -107,7 +107,13 @@ def _spark_exactly(template: str) -> SparkText:
             before = max(one.precision - one.scale, other.precision - other.scale)
             if before + max(one.scale, other.scale) > t.MAX_DECIMAL_PRECISION:
                 return None
-        return spark(template)(arguments, binding)
+        found = spark(template)(arguments, binding)
+        if one.root not in t.APPROXIMATE_ROOTS or "<=>" in template:
+            return found
+        # For Spark, NaN equals itself and is greater than all other numbers.
+        not_a_number = f"(isnan({arguments[0]}) OR isnan({arguments[1]}))"
+        known = f"{arguments[0]} IS NOT NULL AND {arguments[1]} IS NOT NULL"
+        return f"CASE WHEN {not_a_number} AND {known} THEN {'<>' in template} ELSE {found} END"
 
     return text
 

@@ -16,7 +16,15 @@ import pyarrow.compute as pc
 from headwater.common.errors import ComputationError
 from headwater.table.functions.casting.decimal_columns import WIDE_DIGITS, fit
 from headwater.table.functions.casting.from_text import EXACT, fit_decimal
-from headwater.table.functions.definition import Binding, BoundArgument, Column, FunctionDefinition, Signature
+from headwater.table.functions.definition import (
+    Binding,
+    BoundArgument,
+    Column,
+    FunctionDefinition,
+    Kernel,
+    Signature,
+    SparkText,
+)
 from headwater.table.functions.frame import Frame
 from headwater.table.functions.kernels import as_array, row_by_row, spark, vectorised
 from headwater.table.functions.signatures import (
@@ -33,7 +41,6 @@ from headwater.table.functions.signatures import (
 from headwater.table.types import decimals
 from headwater.table.types import logical as t
 from headwater.table.types.arrow import to_arrow
-from headwater.table.types.logical import LogicalType
 
 FAMILY = "numbers"
 
@@ -91,28 +98,15 @@ def _ln(value: float) -> float:
         return float(np.log(np.float64(value)))
 
 
-def _absolute(column: Column) -> Column:
-    return pc.abs(column)
-
-
-def _round_result(types: Sequence[LogicalType]) -> LogicalType:
-    return types[0]
-
-
-def _bind_round(name: str) -> Callable[[Sequence[BoundArgument]], Signature]:
-    plain = call(NUMBER, INT32, result=first, optional=1)
-
-    def bind(arguments: Sequence[BoundArgument]) -> Signature:
-        found = plain(arguments)
-        kind = arguments[0].type
-        if isinstance(kind, t.DecimalType):
-            digits = 0 if len(arguments) == 1 else arguments[1].literal
-            if isinstance(digits, int):
-                result = decimals.rounded(kind, digits).with_nullable(found.result.nullable)
-                return Signature(result, found.arguments)
-        return found
-
-    return bind
+def _bind_round(arguments: Sequence[BoundArgument]) -> Signature:
+    found = call(NUMBER, INT32, result=first, optional=1)(arguments)
+    kind = arguments[0].type
+    if isinstance(kind, t.DecimalType):
+        digits = 0 if len(arguments) == 1 else arguments[1].literal
+        if isinstance(digits, int):
+            result = decimals.rounded(kind, digits).with_nullable(found.result.nullable)
+            return Signature(result, found.arguments)
+    return found
 
 
 def _rounding(mode: str) -> Any:
@@ -156,7 +150,7 @@ def bind_whole(arguments: Sequence[BoundArgument]) -> Signature:
     return found
 
 
-def whole_kernel(function: Callable[[Column], Column]) -> Any:
+def whole_kernel(function: Callable[[Column], Column]) -> Kernel:
     """CEIL and FLOOR of numbers."""
 
     def compute(columns: Sequence[Column], binding: Binding, frame: Frame) -> Column:
@@ -170,7 +164,7 @@ def whole_kernel(function: Callable[[Column], Column]) -> Any:
     return compute
 
 
-def whole_spark(name: str) -> Any:
+def whole_spark(name: str) -> SparkText:
     def text(arguments: Sequence[str], binding: Binding) -> str | None:
         if t.is_integer(binding.result_type):
             return arguments[0]
@@ -187,10 +181,6 @@ def _sign(value: Any) -> Any:
     if isinstance(value, float):
         return value if math.isnan(value) or value == 0 else math.copysign(1.0, value)
     return int(value > 0) - int(value < 0)
-
-
-def _bind_sign(arguments: Sequence[BoundArgument]) -> Signature:
-    return call(NUMBER, result=first)(arguments)
 
 
 def _hex(value: Any) -> str:
@@ -277,8 +267,8 @@ FUNCTIONS = (
         call(NUMBER, result=first),
         "ABS(x)",
         "The number without its sign.",
-        compute=vectorised(_absolute),
-        spark_text=lambda a, b: None if t.is_integer(b.result_type) else f"abs({a[0]})",
+        compute=vectorised(pc.abs),
+        spark_text=lambda a, b: f"abs({a[0]})" if b.result_type.root in t.APPROXIMATE_ROOTS else None,
         note="The smallest integer stays as it is: its negative does not fit.",
     ),
     _two("POWER", _power, "x to the power of y.", "POWER(x, y)"),
@@ -313,7 +303,7 @@ FUNCTIONS = (
     FunctionDefinition(
         "SIGN",
         FAMILY,
-        _bind_sign,
+        call(NUMBER, result=first),
         "SIGN(x)",
         "-1, 0 or 1, in the number's own type.",
         compute=row_by_row(_sign),
@@ -321,7 +311,7 @@ FUNCTIONS = (
     FunctionDefinition(
         "ROUND",
         FAMILY,
-        _bind_round("ROUND"),
+        _bind_round,
         "ROUND(x [, digits])",
         "Rounded half away from zero to so many digits.",
         compute=_rounding(ROUND_HALF_UP),
@@ -329,7 +319,7 @@ FUNCTIONS = (
     FunctionDefinition(
         "TRUNCATE",
         FAMILY,
-        _bind_round("TRUNCATE"),
+        _bind_round,
         "TRUNCATE(x [, digits])",
         "Cut to so many digits.",
         compute=_rounding(ROUND_DOWN),

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 
 from headwater.common.errors import ComputationError
 from headwater.table.functions.casting import zones
+from headwater.table.functions.casting.spark import interval_micros
 from headwater.table.functions.definition import Binding, Column, Signature
 from headwater.table.functions.frame import Frame
 from headwater.table.functions.kernels import as_array
@@ -122,6 +123,8 @@ def spark(sign: str, left: str, right: str, binding: Binding) -> str | None:
             return None
         return f"CAST(({left} {sign} make_ym_interval(0, {right})) AS {spark_type(one)})"
     if one.root is TypeRoot.DATE:
-        days = f"CAST(unix_millis(TIMESTAMP'1970-01-01 00:00:00Z' + {right}) div 86400000 AS INT)"
+        days = f"CAST({interval_micros(right)} div 86400000000L AS INT)"
         return f"date_add({left}, {'-' if sign == '-' else ''}{days})"
+    if one.root is TypeRoot.TIMESTAMP_LTZ:
+        return f"timestamp_micros(unix_micros({left}) {sign} {interval_micros(right)})"
     return f"({left} {sign} {right})"

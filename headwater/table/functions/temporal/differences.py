@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from headwater.common.errors import FunctionTypeError
 from headwater.table.functions import time_arithmetic
 from headwater.table.functions.arguments import to_parameter
+from headwater.table.functions.casting.spark import interval_micros
 from headwater.table.functions.definition import Binding, BoundArgument, Column, FunctionDefinition, Signature
 from headwater.table.functions.frame import Frame
 from headwater.table.functions.kernels import as_array
@@ -72,6 +73,8 @@ def _spark_add(arguments: Sequence[str], binding: Binding) -> str | None:
         return f"CAST({moved} AS DATE)" if kind.root is TypeRoot.DATE else moved
     if kind.root is TypeRoot.DATE:
         return f"date_add({value}, CAST({count} * {_MICROS[unit] // _MICROS['DAY']} AS INT))"
+    if kind.root is TypeRoot.TIMESTAMP_LTZ:
+        return f"timestamp_micros(unix_micros({value}) + {count} * {_MICROS[unit]})"
     return f"({value} + make_dt_interval(0, 0, 0, CAST({count} AS DECIMAL(18,0)) * {_MICROS[unit] // 1_000_000}))"
 
 
@@ -133,9 +136,9 @@ def _spark_difference(arguments: Sequence[str], binding: Binding) -> str | None:
     if unit in _MONTHS:
         return None
     zoned = kinds[0].root is TypeRoot.TIMESTAMP_LTZ
-    since_epoch = "unix_micros({})" if zoned else "timestampdiff(MICROSECOND, TIMESTAMP_NTZ'1970-01-01 00:00:00', {})"
-    micros = [since_epoch.format(each) for each in arguments[1:]]
-    count = f"({micros[1]} - {micros[0]}) div {_MICROS[unit]}"
+    _, start, end = arguments
+    gap = f"(unix_micros({end}) - unix_micros({start}))" if zoned else interval_micros(f"({end} - {start})")
+    count = f"{gap} div {_MICROS[unit]}"
     return f"CAST(shiftright(shiftleft({count}, 32), 32) AS INT)"
 
 

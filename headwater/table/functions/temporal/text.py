@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from headwater.common.errors import ComputationError, FunctionTypeError
 from headwater.table.functions.casting import from_text, zones
+from headwater.table.functions.casting.spark import iso_text
 from headwater.table.functions.definition import Binding, BoundArgument, Column, FunctionDefinition, Signature
 from headwater.table.functions.frame import Frame
 from headwater.table.functions.kernels import as_array, row_by_row
@@ -19,6 +20,7 @@ from headwater.table.functions.signatures import FLOATING, INT32, INT64, TEXT, T
 from headwater.table.functions.temporal import FAMILY, java_patterns
 from headwater.table.functions.temporal.fields import local
 from headwater.table.types import logical as t
+from headwater.table.types.logical import TypeRoot
 
 DEFAULT_PATTERN = "yyyy-MM-dd HH:mm:ss"
 _EPOCH = datetime.datetime(1970, 1, 1)
@@ -70,7 +72,16 @@ def _spark_date_format(arguments: Sequence[str], binding: Binding) -> str | None
     pattern = binding.literal(1)
     if t.is_string(binding.arg_types[0]) or not isinstance(pattern, str) or java_patterns.slices_of(pattern) is None:
         return None
-    return f"date_format({', '.join(arguments)})"
+    if binding.arg_types[0].root is TypeRoot.TIMESTAMP_LTZ:
+        return f"date_format({', '.join(arguments)})"
+    iso, pieces = iso_text(arguments[0]), java_patterns.slices_of(pattern) or []
+    texts = (
+        "'" + each.replace("\\", "\\\\").replace("'", "\\'") + "'"
+        if isinstance(each, str)
+        else f"substring({iso}, {each[0] + 1}, {each[1] - each[0]})"
+        for each in pieces
+    )
+    return f"concat({', '.join(texts)})"
 
 
 def _to_date(text: str, pattern: str | None = None) -> datetime.date | None:
@@ -129,7 +140,9 @@ def _ltz_of_text(columns: Sequence[Column], binding: Binding, frame: Frame) -> C
         missing = text is None or name is None or (more and pattern is None)
         value = None if missing else _parse(text, pattern)
         if value is None and not missing:
-            raise ComputationError(f"TO_TIMESTAMP_LTZ: '{text}' is no timestamp of the pattern '{pattern or DEFAULT_PATTERN}'")
+            raise ComputationError(
+                f"TO_TIMESTAMP_LTZ: '{text}' is no timestamp of the pattern '{pattern or DEFAULT_PATTERN}'"
+            )
         found.append(None if value is None else _moment(value, name))
     return pa.array(found, pa.timestamp("us", "UTC"))
 
