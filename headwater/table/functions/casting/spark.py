@@ -126,6 +126,7 @@ def iso_text(text: str) -> str:
 
 def interval_micros(text: str) -> str:
     """The microseconds of an INTERVAL DAY TO SECOND, as BIGINT. Spark itself adds days by the session zone's clocks."""
+    text = f"CAST({text} AS INTERVAL DAY TO SECOND)"
     return (
         f"(CAST(extract(DAY FROM {text}) AS BIGINT) * 86400000000L + extract(HOUR FROM {text}) * 3600000000L"
         f" + extract(MINUTE FROM {text}) * 60000000L + CAST(extract(SECOND FROM {text}) * 1000000 AS BIGINT))"
