@@ -17,7 +17,7 @@ from headwater.table.types.logical import LogicalType, TypeRoot
 from headwater.table.types.spark import spark_type
 from tests.sql_functions import samples
 from tests.sql_functions.aggregate_cases import AGGREGATES, GROUP_SQL
-from tests.sql_functions.case import FRAME, Case
+from tests.sql_functions.case import Case
 from tests.sql_functions.cases import CASES
 from tests.sql_functions.comparing import RECORDED, canonical_values, same
 from tests.sql_functions.differences import DIFFERENT_ON_SPARK, accepted, not_compared
