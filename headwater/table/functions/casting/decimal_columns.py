@@ -41,7 +41,7 @@ def from_integers(values: pa.Array, target: DecimalType) -> pa.Array:
 
 
 def from_floating(values: pa.Array, target: DecimalType) -> pa.Array:
-    """Each float becomes the number that it prints as, as a DOUBLE. Not a number, and infinities, raise ArithmeticError."""
+    """Each float becomes the number that it prints as a DOUBLE. NaN and infinities raise ArithmeticError."""
     context = decimal.Context(prec=100)
     unit = Decimal(1).scaleb(-target.scale)
     limit = Decimal(10) ** (target.precision - target.scale)
