@@ -15,7 +15,7 @@ IN_RAM := $(if $(MEMORY),TMPDIR=$(MEMORY))
 IN_PAIRS := --numprocesses 2 --dist loadfile
 
 .DEFAULT_GOAL := help
-.PHONY: help setup java demo test test-fast test-long chaos check bench parity parity-rest fmt docs lock clean
+.PHONY: help setup java demo test test-fast test-long chaos check bench parity parity-rest parity-functions fmt docs lock clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -75,12 +75,16 @@ parity: java setup ## Record anew what PyFlink does (names, keys, outputs of pro
 parity-rest: java setup ## Record anew what Flink's REST answers (for the contract test of headwater's)
 	$(BIN)/python scripts/record_flink_rest.py
 
+parity-functions: java setup ## Record anew what Flink's SQL functions give (for the tests of headwater's)
+	$(BIN)/python scripts/record_flink_functions.py
+
 fmt: setup ## Format the code and repair what ruff can repair
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-docs: setup ## Write docs/configuration.md and the pictures of docs/cep.md anew from the code
+docs: setup ## Write docs/configuration.md, docs/sql/functions.md and the pictures of docs/cep.md anew from the code
 	$(BIN)/python scripts/generate_configuration_docs.py
+	$(BIN)/python scripts/generate_function_docs.py
 	$(BIN)/python scripts/generate_cep_pictures.py
 
 lock: ## Pin the dependencies anew (needs uv)
