@@ -163,7 +163,7 @@ def _record(client: LocalJobClient, state_dir: str) -> JobRecord:
     for card in directory.cards():
         if (card.pid, card.job_id) == (os.getpid(), job_id) and card.is_here:
             with contextlib.suppress(HeadwaterError):  # it has just ended
-                return JobRecord(job_id, state_dir, ask(directory, card, "describe"))
+                return JobRecord(job_id, state_dir, ask(directory, card, "describe"), card.token_digest)
     return JobRecord(job_id, "", client.describe())
 
 
@@ -184,6 +184,7 @@ def _told(client: LocalJobClient) -> dict[str, Any]:
         "checkpoints": checkpoints,
         "checkpoint_details": [client.checkpoint(each["epoch"]) for each in checkpoints[-_DETAILED:]],
         "progress": client.progress(),
+        "metrics": client.metrics(),
     }
     answered: dict[str, Any] = json.loads(json.dumps(told, default=str))
     return answered

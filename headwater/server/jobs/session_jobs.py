@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from headwater.common.config_options import (
     IGNORE_UNCLAIMED_STATE,
+    JOB_TOKEN,
     PARALLELISM,
     RECOVERY_CLAIM_MODE,
     RECOVERY_PATH,
@@ -20,7 +21,9 @@ from headwater.common.config_options import (
 from headwater.common.configuration import Configuration
 from headwater.common.errors import HeadwaterError
 from headwater.runtime.epoch.restart_policy import RestartPolicy
+from headwater.runtime.job.run_directory import token_digest
 from headwater.server.cluster import RunRequest
+from headwater.server.http_error import not_reachable
 from headwater.server.jobs.history import answer, undescribed
 from headwater.server.jobs.job_folder import JobFolder, job_ids, now_ms, public_id
 from headwater.server.jobs.leadership import Leadership, NotLeaderError, check_storage
@@ -91,7 +94,17 @@ class SessionJobs:
             return answer(kept, verb, arguments)
         if verb == "describe":
             return self._describe(folder)
-        raise HeadwaterError(f"the driver of job {job_id} is being started; ask again in a few seconds")
+        raise not_reachable(f"the driver of job {job_id} is being started; ask again in a few seconds")
+
+    def token_digest(self, job_id: str) -> str:
+        """Return the digest of the token that a job has, or had; empty if it has none."""
+        folder = self._folder(job_id)
+        if folder is None:
+            return ""
+        begun = [start.job.token_digest for start in folder.starts() if start.job is not None]
+        submission = folder.submission()
+        given = submission.settings.get(JOB_TOKEN.key) if submission is not None else None
+        return begun[-1] if begun else token_digest(given)
 
     def cancel(self, job_id: str) -> bool:
         """See that the job ends, whatever becomes of its driver. Return False if it is none of this server's."""

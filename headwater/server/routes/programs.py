@@ -71,6 +71,8 @@ async def run(call: Call) -> dict[str, str]:
     request = await asyncio.to_thread(_request, {**call.query, **call.body}, folder)
     try:
         job_id = await asyncio.to_thread(submissions.submit, program.path, request)
+    except HttpError:
+        raise  # another server leads by now
     except HeadwaterError as error:
         raise HttpError(400, str(error)) from None
     return {"jobid": job_id, "applicationId": job_id}

@@ -24,17 +24,17 @@ Stats = Mapping[str, Any]
 _SHARES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p999": 0.999}
 
 
-def statistics(history: Sequence[Stats], job: Description, restored: int) -> dict[str, Any]:
-    """`/jobs/:jobid/checkpoints`. Counts and summary are of the checkpoints that the job remembers."""
+def statistics(history: Sequence[Stats], job: Description, counts: Mapping[str, float]) -> dict[str, Any]:
+    """`/jobs/:jobid/checkpoints`. `counts` are the job's own; the summary is of the checkpoints that it remembers."""
     completed = [each for each in history if each["status"] == "completed"]
     failed = [each for each in history if each["status"] != "completed"]
     return {
         "counts": {
-            "restored": restored,
-            "total": len(history),
-            "in_progress": 0,
-            "completed": len(completed),
-            "failed": len(failed),
+            "restored": counts.get("numRewinds", 0),
+            "total": counts.get("totalNumberOfCheckpoints", len(history)),
+            "in_progress": counts.get("numberOfInProgressCheckpoints", 0),
+            "completed": counts.get("numberOfCompletedCheckpoints", len(completed)),
+            "failed": counts.get("numberOfFailedCheckpoints", len(failed)),
         },
         "summary": {
             "checkpointed_size": summary([each["delta_bytes"] for each in completed]),

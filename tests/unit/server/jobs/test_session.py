@@ -18,11 +18,14 @@ import pytest
 
 from headwater.common.errors import ConfigurationError, HeadwaterError
 from headwater.common.machine.processes import start_time
+from headwater.runtime.epoch.restart_policy import FixedDelay
+from headwater.runtime.job.run_directory import token_digest
 from headwater.server.cluster import RunRequest
+from headwater.server.http_error import HttpError
 from headwater.server.jobs import supervisor
 from headwater.server.jobs.job_folder import JobFolder, job_ids
 from headwater.server.jobs.records import DriverRecord, JobRecord, Order
-from headwater.server.jobs.session_jobs import SubmissionFailedError
+from headwater.server.jobs.session_jobs import SessionJobs, SubmissionFailedError
 from tests.unit.server.jobs.real_servers import ServerProcess, Storage, expected, server_here, until
 
 
@@ -74,6 +77,8 @@ def test_a_program_runs_to_its_end_and_is_kept_in_history(storage: Storage) -> N
         checkpoints = jobs.answer(job_id, "checkpoints")
         assert checkpoints and jobs.answer(job_id, "checkpoint", id=checkpoints[-1]["epoch"])["vertices"]
         assert jobs.answer(job_id, "exceptions") == {"entries": [], "truncated": False}
+        figures = jobs.answer(job_id, "metrics")
+        assert figures is not None and figures["job"]["numRecordsIn"] == 60 and figures["history"]
         assert "it begins" in storage.folder().log.read_text()
         with pytest.raises(HeadwaterError, match="has ended already"):
             jobs.cancel(job_id)
@@ -149,6 +154,30 @@ def test_a_cancelled_job_ends_also_between_two_drivers(storage: Storage) -> None
         until(lambda: storage.folder().has_ended, "it ends")
         assert jobs.answer(job_id, "status")["status"] == "CANCELED"  # type: ignore[index]
         assert not jobs.cancel("f" * 32), "it is nobody's"
+
+
+def test_a_jobs_token_is_known_also_after_its_end_and_to_the_next_server(storage: Storage) -> None:
+    request = storage.request(30, 1_000, **{"headwater.job.token": "one-jobs-token"})
+    with server_here(storage.path) as jobs:
+        job_id = jobs.submit(storage.program, request)
+        until(lambda: storage.folder().has_ended, "it ends")
+    with server_here(storage.path) as jobs:
+        assert jobs.token_digest(job_id) == token_digest("one-jobs-token")
+        assert jobs.token_digest("f" * 32) == ""
+    secret = b"one-jobs-token"
+    assert secret not in (storage.folder().path / "HISTORY").read_bytes(), "what is shown must not contain it"
+
+
+def test_a_job_that_is_being_started_says_so(storage: Storage) -> None:
+    folder = storage.submitted_by_hand(30, 1_000)
+    jobs = SessionJobs(storage.path, FixedDelay(3, 100), 100)  # nobody starts it
+    assert jobs.answer(folder.job_id, "describe")["status"] == "INITIALIZING"  # type: ignore[index]
+    with pytest.raises(HttpError, match="is being started") as refused:
+        jobs.answer(folder.job_id, "metrics")
+    assert refused.value.status == 503 and refused.value.headers["Retry-After"]
+    with pytest.raises(HttpError, match="stands by") as refused:
+        jobs.cancel(folder.job_id)
+    assert refused.value.status == 503
 
 
 def test_a_submission_that_is_repeated_with_its_id_is_the_same(storage: Storage) -> None:
