@@ -75,7 +75,7 @@ def live(*, silent: bool = False) -> dict[str, Any]:
             COUNT: {
                 "aggregate": {},
                 "subtasks": subtasks(940, 0, (1000, 9000)),
-                "hotKeys": [{"key": "user-42", "share": 0.31, "count": 3100}],
+                "hotKeys": [{"operator": "count", "key": "'user-42'", "share": 0.31, "subtask": 1}],
             },
         },
         "edges": [{"source": SOURCE, "target": COUNT, "numRecordsPerSecond": 9001.0, "numRecords": 10_000}],
@@ -84,8 +84,8 @@ def live(*, silent: bool = False) -> dict[str, Any]:
             "job": {
                 "numRecordsInPerSecond": wave,
                 "numRecordsOutPerSecond": [0.0 if silent else each / 10 for each in wave],
-                "latencyMs": [each / 200 for each in wave],
-                "epochDurationMs": [each / 400 for each in wave],
+                "outputLatency": [each / 200 for each in wave],
+                "epochDuration": [each / 400 for each in wave],
                 "lastCheckpointDuration": [None if point < 10 else 120 + point % 7 for point in range(POINTS)],
             },
             "vertices": {},

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from headwater.runtime.job.handle import LocalJobClient
 from tests.unit.server.dashboard.browser import Browser
 from tests.unit.server.dashboard.payments_job import start_payments
-from tests.unit.server.rest_server import end, running, serving
+from tests.unit.server.dashboard.recorded_server import WHY, live
+from tests.unit.server.rest_server import end, eventually, running, serving
 
 
 @pytest.fixture(scope="module")
@@ -26,9 +28,7 @@ def job(folder: Path) -> Iterator[LocalJobClient]:
     end(client)
 
 
-def test_a_running_job_is_found_and_drawn(
-    folder: Path, job: LocalJobClient, browser: Browser, screenshots: Path
-) -> None:
+def test_a_running_job_is_found_and_drawn(folder: Path, job: LocalJobClient, browser: Browser) -> None:
     with serving(folder) as rest, browser.page(f"http://127.0.0.1:{rest.port}/") as page:
         page.until_text("card payments", "running", selector="main")
         page.click("a", saying="card payments")
@@ -36,16 +36,67 @@ def test_a_running_job_is_found_and_drawn(
         assert page.evaluate("document.querySelectorAll('.node').length") == len(
             rest.get(f"/jobs/{job.get_job_id()}")["vertices"]
         )
-        page.screenshot(screenshots / "running-job-light.png")
-        for tab, text in (
-            ("Exceptions", "No exceptions"),
-            ("TimeLine", "running"),
-            ("Configuration", "Job parallelism"),
-        ):
-            page.click("[role=tab]", saying=tab)
-            page.until_text(text, selector=".tab-panel")
-            page.screenshot(screenshots / f"running-{tab.lower()}-light.png")
         assert page.complaints == []
+
+
+TABS = {
+    "overview": ["k/s", "input to visible output", "Hot key", "42", "Vertices"],
+    "exceptions": ["No exceptions"],
+    "timeline": ["revenue per shop -> Sink: revenue", "running"],
+    "checkpoints": ["Latest completed checkpoint"],
+    "checkpoints/history": ["Acknowledged", "2/2"],
+    "checkpoints/summary": ["End to end duration", "p99"],
+    "dataskew": ["skew", "Most frequent keys", "42"],
+    "watermarks": ["2026-01-01", "Behind the clock"],
+    "configuration": ["Job parallelism", "execution.checkpointing.dir"],
+    "logs": ["There is no log"],
+}
+"""{tab: what must be there}. The job runs in the tests' own process, which has no log file."""
+
+
+@pytest.mark.parametrize("tab", TABS)
+def test_each_tab_of_a_running_job(
+    folder: Path, job: LocalJobClient, browser: Browser, screenshots: Path, tab: str
+) -> None:
+    route = f"#/job/running/{job.get_job_id()}/{tab}"
+    with serving(folder) as rest, browser.page(f"http://127.0.0.1:{rest.port}/{route}") as page:
+        page.until_text(*TABS[tab], selector="main")
+        if tab == "overview":
+            page.until("!document.querySelector('.no-data')")
+        name = tab.replace("/", "-")
+        page.screenshot(screenshots / f"live-{name}-light.png")
+        page.prefer(dark=True)
+        page.screenshot(screenshots / f"live-{name}-dark.png")
+        assert page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth") == 0
+        assert page.complaints == []
+
+
+def test_made_up_figures_have_the_names_of_real_ones(folder: Path, job: LocalJobClient) -> None:
+    """The page's other tests look at made-up figures. What a job does not tell must not be drawn there."""
+    with serving(folder) as rest:
+        told = eventually("a hot key", lambda: _with_findings(rest.get(f"/jobs/{job.get_job_id()}/live")))
+        assert not list(unknown_names(live(), told))
+        causes = rest.get(f"/jobs/{job.get_job_id()}/why")
+        assert not list(unknown_names(WHY, causes))
+
+
+def _with_findings(told: dict[str, Any]) -> dict[str, Any] | None:
+    hot = [vertex for vertex in told["vertices"].values() if vertex["hotKeys"]]
+    # One vertex stands for all: the made-up ones are all alike.
+    return told | {"vertices": {"any": hot[0]}} if hot and told["findings"] else None
+
+
+def unknown_names(made_up: Any, real: Any, where: str = "") -> Iterator[str]:
+    """Yield what the made-up value has and the real one lacks. Ids of vertices stand for each other."""
+    if isinstance(made_up, dict):
+        for name, value in made_up.items():
+            known = name if name in real else "any"
+            if known in real:
+                yield from unknown_names(value, real[known], f"{where}/{name}")
+            else:
+                yield f"{where}/{name}"
+    elif isinstance(made_up, list) and made_up and real:
+        yield from unknown_names(made_up[0], real[0], f"{where}[]")
 
 
 def test_the_page_asks_for_the_token_and_keeps_it_for_this_tab(

@@ -21,7 +21,7 @@ export function StateTab({ job, live, over }) {
       return html`
         <div class="state-browser">
           <${Card} title="States" aside=${epoch !== undefined && html`<span class="dim">epoch ${epoch}</span>`}><${StateList} operators=${operators} chosen=${idOf(current)} onChoose=${setChosen} /><//>
-          <div class="state-side"><${Lookup} key=${idOf(current)} jobId=${job.jid} state=${current} /><${HotKeys} live=${live} operators=${operators} /></div>
+          <div class="state-side"><${Lookup} key=${idOf(current)} jobId=${job.jid} state=${current} /><${HotKeys} live=${live} /></div>
         </div>
       `;
     }}
@@ -106,12 +106,11 @@ function Page({ page, onMore }) {
 
 const shown = (value) => (typeof value === "string" ? JSON.stringify(value) : JSON.stringify(value, null, 2));
 
-function HotKeys({ live, operators }) {
-  const names = Object.fromEntries(operators.map((operator) => [operator.vertex, operator.name]));
+function HotKeys({ live }) {
   const rows = Object.entries(live?.vertices || {}).flatMap(([vertex, figures]) => (figures.hotKeys || []).map((hot) => ({ ...hot, vertex })));
   const columns = [
     { title: "Key", cell: (row) => html`<code>${row.key}</code>`, grow: true },
-    { title: "Operator", cell: (row) => names[row.vertex] || "–" },
+    { title: "Operator", cell: (row) => row.operator },
     { title: "Share of records", cell: (row) => percent(row.share), value: (row) => row.share, right: true },
   ];
   return html`<${Card} title="Hot keys"><${Table} caption="Hot keys" columns=${columns} rows=${rows} rowKey=${(row) => `${row.vertex} ${row.key}`} empty="No key stands out." /><//>`;
