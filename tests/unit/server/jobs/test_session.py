@@ -28,6 +28,9 @@ from headwater.server.jobs.records import DriverRecord, JobRecord, Order
 from headwater.server.jobs.session_jobs import SessionJobs, SubmissionFailedError
 from tests.unit.server.jobs.real_servers import ServerProcess, Storage, expected, server_here, until
 
+TAKEOVER_SECONDS = float(os.environ.get("TAKEOVER_SECONDS", "60"))
+"""A busy machine needs patience. `make test-long` allows the ten seconds that are promised."""
+
 
 @pytest.fixture
 def storage(tmp_path: Path) -> Iterator[Storage]:
@@ -297,7 +300,7 @@ def test_a_driver_that_was_replaced_ends(storage: Storage) -> None:
 
 
 def test_a_server_that_is_killed_finds_its_jobs_again(storage: Storage, servers: list[ServerProcess]) -> None:
-    folder = storage.submitted_by_hand(400, 100)
+    folder = storage.submitted_by_hand(100_000, 100)
     servers.append(ServerProcess(storage.path))
     pid = storage.driver()
     assert get(servers[0].address, "/jobs")["jobs"] == [{"id": folder.job_id, "status": "RUNNING"}]
@@ -308,16 +311,19 @@ def test_a_server_that_is_killed_finds_its_jobs_again(storage: Storage, servers:
     until(lambda: leads(servers[1]), "it leads")
     assert get(servers[1].address, f"/jobs/{folder.job_id}")["state"] == "RUNNING"
     os.kill(pid, signal.SIGKILL)  # it is noticed although it is nobody's child
+    storage.driver(2)
+    seen = len(storage.results())
+    until(lambda: len(storage.results()) > seen, "the second driver goes on where the first one was")
+    folder.cancel()
     until(lambda: folder.has_ended, "it ends")
     assert [start.death is not None for start in folder.starts()] == [True, False]
-    assert storage.results() == expected(400)
-    assert get(servers[1].address, f"/jobs/{folder.job_id}")["state"] == "FINISHED"
+    results = storage.results()
+    assert results == expected(len(results)), "nothing is lost, and nothing came twice"
+    assert get(servers[1].address, f"/jobs/{folder.job_id}")["state"] == "CANCELED"
 
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGSTOP], ids=["killed", "stopped"])
-def test_the_second_server_takes_over_within_ten_seconds(
-    storage: Storage, servers: list[ServerProcess], how: signal.Signals
-) -> None:
+def test_the_second_server_takes_over(storage: Storage, servers: list[ServerProcess], how: signal.Signals) -> None:
     folder = storage.submitted_by_hand(100_000, 100)
     servers.append(ServerProcess(storage.path))
     pid = storage.driver()
@@ -326,7 +332,7 @@ def test_the_second_server_takes_over_within_ten_seconds(
     assert not leads(second)
     assert get(second.address, "/jobs")["jobs"][0]["id"] == folder.job_id, "the client is sent to the leader"
     first.process.send_signal(how)
-    until(lambda: leads(second), "the second one leads", seconds=10)
+    until(lambda: leads(second), "the second one leads", TAKEOVER_SECONDS)
     assert get(second.address, "/jobs")["jobs"] == [{"id": folder.job_id, "status": "RUNNING"}]
     assert storage.driver() == pid and len(folder.starts()) == 1, "the job was adopted, not started again"
     if how is signal.SIGSTOP:
