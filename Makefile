@@ -39,8 +39,8 @@ $(ARCHIVE): $(STAMP)
 	@$(BIN)/python -m headwater.runtime.spark.write_class_archive || true
 	@touch $@
 
-demo: java setup ## Two million card payments, one slot killed half way, nothing lost (about a minute)
-	$(BIN)/python -m headwater.demo
+demo: java setup ## Two million card payments, one slot killed half way, nothing lost (about a minute); LIVE=1 keeps running
+	$(BIN)/python -m headwater.demo $(if $(LIVE),--live)
 
 test: java setup $(ARCHIVE) ## All tests: the fast ones first, then those on Spark, golden jobs, recovery
 	$(IN_RAM) $(PYTEST) $(FAST)

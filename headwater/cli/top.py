@@ -26,6 +26,7 @@ _VERTICES = ("VERTEX", "PAR", "BUSY", "BACKPR", "IN/S", "OUT/S", "LAG", "STATE",
 _COLOURS = {"RUNNING": "green", "RESTARTING": "yellow", "FAILED": "red", "no answer": "red"}
 _UNITS = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 _ID_LETTERS = 8
+_WIDEST_NUMBER = 5
 
 Figures = Mapping[str, Any]
 """A job's answer to `metrics`; empty if it gave none."""
@@ -111,7 +112,7 @@ def _jobs(jobs: Sequence[_Job]) -> Table:
             job.job_id[:_ID_LETTERS],
             Text(shown(job.name)),
             status,
-            " ".join(duration(job.uptime_ms).split()[:2]),
+            _about(job.uptime_ms),
             *(_number(found.get(name)) for name in ("numRecordsInPerSecond", "numRecordsOutPerSecond")),
             "-" if epoch_ms is None else duration(epoch_ms),
             _lag(found),
@@ -144,20 +145,18 @@ def _table(columns: Sequence[str], left: int, caption: str) -> Table:
         box=None, padding=(0, 1), pad_edge=False, caption=f"{caption}, {time.strftime('%H:%M:%S')}; Ctrl-C ends"
     )
     for number, column in enumerate(columns):
-        names = number == left - 1 if left == 1 else number == 1
         table.add_column(
             column,
             justify="left" if number < left else "right",
             no_wrap=True,
             overflow="ellipsis",
-            min_width=None if names else len(column),
-            ratio=1 if names else None,
+            min_width=max(len(column), _WIDEST_NUMBER if column in ("IN/S", "LAG") else 0),
         )
     return table
 
 
 def _number(value: float | None) -> str:
-    """`987`, `12.3k`, `4.56M`: never wider than six letters."""
+    """`987`, `12.3k`, `4.56M`: never wider than five letters."""
     if value is None:
         return "-"
     for size, unit in _UNITS:
@@ -173,4 +172,9 @@ def _share(ms_per_second: float | None) -> str:
 
 def _lag(found: Mapping[str, float]) -> str:
     lag_ms = found.get("watermarkLag")
-    return "-" if lag_ms is None else duration(max(0, lag_ms))
+    return "-" if lag_ms is None else _about(max(0, lag_ms))
+
+
+def _about(milliseconds: float) -> str:
+    """A duration in one unit: `950 ms`, `12 min`, `3 d`."""
+    return " ".join(duration(milliseconds).split()[:2])
