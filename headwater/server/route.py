@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from headwater.server.services import Services
 
 MOST_QUERY_FIELDS = 100
+_JSON_SPACE = b" \t\r\n"
 
 
 class Access(Enum):
@@ -162,7 +163,7 @@ def read_body(route: Route, raw: bytes) -> dict[str, Any]:
     if route.body is None:
         return {}
     try:
-        value = msgspec.json.decode(raw) if raw.strip() else {}
+        value = msgspec.json.decode(raw) if raw.strip(_JSON_SPACE) else {}
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         raise HttpError(400, "the body is not JSON") from None
     if not isinstance(value, dict):
