@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,8 +11,8 @@ import pytest
 
 from headwater.runtime.job.handle import LocalJobClient
 from tests.unit.server.dashboard.browser import Browser
-from tests.unit.server.dashboard.payments_job import start_payments
-from tests.unit.server.dashboard.recorded_server import WHY, live
+from tests.unit.server.dashboard.payments_job import HOT_CARD, start_payments
+from tests.unit.server.dashboard.recorded_server import STATE, STATE_PAGE, STATE_VALUE, WHY, live
 from tests.unit.server.rest_server import end, eventually, running, serving
 
 
@@ -48,6 +49,7 @@ TABS = {
     "checkpoints/summary": ["End to end duration", "p99"],
     "dataskew": ["skew", "Most frequent keys", "42"],
     "watermarks": ["2026-01-01", "Behind the clock"],
+    "state": ["card watch", "book", "Sizes", "KB", "Hot keys", "42"],
     "configuration": ["Job parallelism", "execution.checkpointing.dir"],
     "logs": ["There is no log"],
 }
@@ -76,8 +78,42 @@ def test_made_up_figures_have_the_names_of_real_ones(folder: Path, job: LocalJob
     with serving(folder) as rest:
         told = eventually("a hot key", lambda: _with_findings(rest.get(f"/jobs/{job.get_job_id()}/live")))
         assert not list(unknown_names(live(), told))
+        state = f"/jobs/{job.get_job_id()}/state"
+        assert not list(unknown_names(STATE, rest.get(state)))
+        assert not list(unknown_names(STATE_PAGE, rest.get(f"{state}/card-watch/book?limit=1")))
+        value = rest.get(f"{state}/card-watch/book/{HOT_CARD}")
+        assert not list(unknown_names({**STATE_VALUE, "value": None}, value))
         causes = rest.get(f"/jobs/{job.get_job_id()}/why")
         assert not list(unknown_names(WHY, causes))
+
+
+def test_a_key_of_a_running_job_is_looked_up_and_its_keys_are_browsed(
+    folder: Path, job: LocalJobClient, browser: Browser, screenshots: Path
+) -> None:
+    route = f"#/job/running/{job.get_job_id()}/state"
+    with serving(folder) as rest, browser.page(f"http://127.0.0.1:{rest.port}/{route}") as page:
+        page.click(".state-item", saying="book")
+        page.write(".lookup input", str(HOT_CARD))
+        page.press("Enter")
+        page.until_text("As of epoch", f"{HOT_CARD}", selector=".state-lookup")
+        page.screenshot(screenshots / "live-state-key-light.png")
+        page.write(".lookup input", "[")
+        page.press("Enter")
+        page.until_text("The state did not answer", selector=".state-lookup")
+        page.write(".lookup input", "-17")
+        page.press("Enter")
+        page.until_text("Not found", selector=".state-lookup")
+        page.click("button", saying="Browse keys")
+        page.until_text("Next 25", selector=".state-lookup")
+        first = page.text(".state-lookup tbody")
+        page.click("button", saying="Next 25")
+        page.until(f"document.querySelector('.state-lookup tbody').innerText !== {json.dumps(first)}")
+        page.screenshot(screenshots / "live-state-keys-light.png")
+        page.click(".state-item", saying="window-panes")
+        page.click("button", saying="Browse keys")
+        page.until("document.querySelectorAll('.state-lookup tbody tr').length > 1")
+        page.screenshot(screenshots / "live-state-window-light.png")
+        assert page.complaints == []
 
 
 def _with_findings(told: dict[str, Any]) -> dict[str, Any] | None:
