@@ -66,7 +66,7 @@ from headwater.runtime.job.dataframe_progress import is_streaming_dataframe
 from headwater.runtime.job.endings import JobCancelledError, RescaleAsked, StoppedWithSavepoint
 from headwater.runtime.job.handle import LocalJobClient, end_of
 from headwater.runtime.job.loop import run_epochs
-from headwater.runtime.job.progress import JobProgress
+from headwater.runtime.job.progress import JobProgress, LastRestore
 from headwater.runtime.job.requests import Request
 from headwater.runtime.job.requirements import check_requirements
 from headwater.runtime.job.start import JobStart, prepare_start
@@ -368,6 +368,11 @@ class Job:
                 log.warning("the state of %s is dropped, as the settings allow", ", ".join(decision.dropped))
             log.info("job '%s' resumes after epoch %d", self._plan.name, decision.manifest.epoch)
             restores = start.restores(self._plan)
+            epoch, given = decision.manifest.epoch, decision.savepoint
+            own = f"{start.layout.root}@{epoch}" if start.layout is not None else ""
+            coordinator.progress.last_restore = LastRestore(
+                epoch, own if given is None else given.path, given is not None and given.is_savepoint
+            )
             # Whoever begins with the state of a finished job has more to read, or ends again by himself.
             manifest = msgspec.structs.replace(decision.manifest, finished=False)
             coordinator.resume(manifest, decision.incarnation, decision.recommit, restores)

@@ -13,8 +13,8 @@ from headwater.server.shapes import checkpoints as shape
 
 async def statistics(call: Call) -> dict[str, Any]:
     job = await call.job()
-    counts = (await figures(job)).get("job", {})
-    return shape.statistics(await job.ask("checkpoints"), await job.ask("describe"), counts)
+    counts, progress = (await figures(job)).get("job", {}), (await job.ask("status"))["progress"]
+    return shape.statistics(await job.ask("checkpoints"), await job.ask("describe"), counts, progress)
 
 
 async def config(call: Call) -> dict[str, Any]:
