@@ -51,6 +51,8 @@ REVOKED: Final = 3
 _DETAILED: Final = 10
 """Of so many checkpoints the figures of each partition are kept."""
 _LAST_LINES: Final = 20
+_LONGEST_PROGRAM: Final = 16 << 20
+"""Of a program in a zip, unpacked. A small zip can hold gigabytes of nothing."""
 
 
 def main(arguments: list[str]) -> int:
@@ -107,6 +109,9 @@ def _program(folder: JobFolder, submission: SubmittedJob) -> tuple[str, bytes]:
     name = entry if entry.endswith(".py") else entry.replace(".", "/") + ".py"
     try:
         with zipfile.ZipFile(file) as archive:
+            size = archive.getinfo(name).file_size
+            if size > _LONGEST_PROGRAM:
+                raise HeadwaterError(f"{name} in {submission.program} has {size:,} bytes; at most {_LONGEST_PROGRAM:,}")
             return f"{file}/{name}", archive.read(name)
     except (KeyError, zipfile.BadZipFile) as error:
         raise HeadwaterError(f"{submission.program} has no {name} to run: {error}") from None

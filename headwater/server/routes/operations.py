@@ -73,8 +73,13 @@ async def rescale(call: Call) -> dict[str, str]:
         raise HttpError(400, "Cannot resolve query parameter (parallelism): it is missing")
     job = await running_job(call)
 
+    wanted = call.query["parallelism"]
+
     async def work() -> dict[str, Any]:
-        await job.ask("rescale", seconds=None, parallelism=call.query["parallelism"])
+        await job.ask("rescale", seconds=None, parallelism=wanted)
+        kept = (await job.ask("status"))["parallelism"]
+        if kept != wanted:
+            raise HeadwaterError(f"the job keeps parallelism {kept}: the program sets it; nothing was done")
         return {}
 
     return _start(call, _RESCALING, work())

@@ -116,6 +116,7 @@ def test_files_of_the_program_travel_with_it(cli: Cli, tmp_path: Path) -> None:
     assert "not installed: no-such-package==9" in cli(
         "run", *files, "-pyreq", str(required), *IN_PROCESS, str(program), str(cli.storage.out), code=1
     )
+    assert list((cli.storage.path / "programs").iterdir()) == [], "uploads go when the job has its copies"
 
 
 def test_what_goes_wrong_is_said_in_a_line(cli: Cli, tmp_path: Path) -> None:

@@ -41,7 +41,7 @@ def test_a_running_job_is_found_and_drawn(folder: Path, job: LocalJobClient, bro
 
 
 TABS = {
-    "overview": ["k/s", "input to visible output", "Hot key", "42", "Vertices"],
+    "overview": ["k/s", "end to end", "Hot key", "42", "Vertices"],
     "exceptions": ["No exceptions"],
     "timeline": ["revenue per shop -> Sink: revenue", "running"],
     "checkpoints": ["Latest completed checkpoint"],

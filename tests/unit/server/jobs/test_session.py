@@ -231,6 +231,12 @@ def test_a_zip_and_files_beside_it_are_found_by_the_program(storage: Storage, tm
         until(lambda: storage.folder().has_ended, "it ends")
         with pytest.raises(SubmissionFailedError, match=r"app.zip has no __main__.py to run"):
             jobs.submit(archive, RunRequest(configuration=request.configuration))
+        bomb = tmp_path / "0_bomb.zip"
+        with zipfile.ZipFile(bomb, "w", zipfile.ZIP_DEFLATED) as file:
+            file.writestr("__main__.py", b"#" * (100 << 20))
+        assert bomb.stat().st_size < 200_000
+        with pytest.raises(SubmissionFailedError, match=r"has 104,857,600 bytes; at most"):
+            jobs.submit(bomb, RunRequest(configuration=request.configuration))
     assert storage.results() == expected(30)
 
 

@@ -34,7 +34,7 @@ function Charts({ live }) {
   return html`
     <div class="charts">
       <${Chart} title="Throughput" times=${times} format=${perSecond} series=${[line("in", "numRecordsInPerSecond", "--chart-1"), line("out", "numRecordsOutPerSecond", "--chart-2")]} />
-      <${Chart} title="Latency" times=${times} format=${duration} series=${[line("input to visible output", "outputLatency", "--chart-3"), line("epoch", "epochDuration", "--chart-4")]} />
+      <${Chart} title="Latency" times=${times} format=${duration} series=${[line("end to end", "outputLatency", "--chart-3"), line("epoch", "epochDuration", "--chart-4")]} />
       <${Chart} title="Checkpoint duration" times=${times} format=${duration} series=${[line("duration", "lastCheckpointDuration", "--chart-5")]} note="No checkpoint yet" />
     </div>
   `;
