@@ -42,8 +42,9 @@ from headwater.runtime.job.handle import LocalJobClient
 from headwater.runtime.job.run_directory import RunDirectory
 from headwater.runtime.python_path import make_importable
 from headwater.server.jobs.history import driver_failures
-from headwater.server.jobs.job_folder import JobFolder, now_ms
+from headwater.server.jobs.job_folder import JobFolder
 from headwater.server.jobs.records import DriverEnd, DriverRecord, JobRecord, SubmittedJob
+from headwater.server.now import now_ms
 
 BEAT_SECONDS: Final = 5.0
 REVOKED: Final = 3

@@ -109,6 +109,8 @@ class Route:
     access: Access = Access.CLUSTER
     answer: str = "application/json"
     """Content type of the answer, for the OpenAPI document."""
+    file_field: str = ""
+    """Of a route that takes a file as multipart/form-data: the field's name. The handler reads it."""
 
     def __post_init__(self) -> None:
         if ":jobid" in self.path and self.access is Access.CLUSTER:
@@ -117,11 +119,6 @@ class Route:
     @property
     def segments(self) -> tuple[str, ...]:
         return tuple(self.path.strip("/").split("/")) if self.path != "/" else ()
-
-    @property
-    def changes(self) -> bool:
-        """Whether the route does something, rather than tell something."""
-        return self.method != "GET"
 
 
 @dataclass

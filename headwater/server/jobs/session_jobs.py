@@ -25,10 +25,11 @@ from headwater.runtime.job.run_directory import token_digest
 from headwater.server.cluster import RunRequest
 from headwater.server.http_error import not_reachable
 from headwater.server.jobs.history import answer, undescribed
-from headwater.server.jobs.job_folder import JobFolder, job_ids, now_ms, public_id
+from headwater.server.jobs.job_folder import JobFolder, job_ids, public_id
 from headwater.server.jobs.leadership import Leadership, NotLeaderError, check_storage
 from headwater.server.jobs.records import JobHistory, SubmittedJob
 from headwater.server.jobs.supervisor import Supervisor
+from headwater.server.now import now_ms
 
 BEGIN_SECONDS: Final = 60.0
 """How long a submission waits for the program to begin its job."""
