@@ -12,6 +12,7 @@ import threading
 import uuid
 from collections.abc import Callable
 from functools import partial
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
 import cloudpickle
@@ -38,6 +39,7 @@ from headwater.common.config_options import (
     MASTER,
     PYTHON_FILES,
     PYTHON_REQUIREMENTS,
+    REST_ENABLED,
     SAVEPOINT_DIRECTORY,
     SLOT_HEALTH,
     STATE_DIRECTORY,
@@ -99,9 +101,13 @@ def launch(plan: JobPlan, configuration: Configuration, replan: Replan | None = 
     job.start()
     for tell in on_launch:
         tell(job.client, configuration)
+    if not on_launch and configuration.get(REST_ENABLED):
+        resolve_name(_SERVE)(job.client, configuration)
     return job.client
 
 
+_SERVE = "headwater.server.job_dashboard:serve_job"
+"""By name, and loaded when it is wanted: the server is a layer above."""
 on_launch: list[Callable[[LocalJobClient, Configuration], None]] = []
 """Called with each job that starts in this process: `headwater run` serves it to browsers."""
 
