@@ -8,10 +8,13 @@ from types import TracebackType
 from typing import Any
 
 from headwater.common.completable_future import CompletableFuture
+from headwater.common.errors import TypeMismatchError, short_repr
+from headwater.common.job_client import JobClient
 from headwater.common.query_error import QueryError, QueryProblem
 from headwater.queryable_state.http_locator import HttpLocator
 from headwater.queryable_state.reader import COMMITTED, Page, StateReader, StateValue
 from headwater.queryable_state.sql import SqlResult, run_sql
+from headwater.runtime.job.handle import LocalJobClient
 from headwater.state.descriptors import StateDescriptor
 from headwater.state.query.json_form import value_from_json
 
@@ -38,9 +41,18 @@ class QueryableStateClient:
         self._lock = threading.Lock()
         self._readers: dict[str, StateReader] = {}
 
+    @classmethod
+    def of(cls, job_client: JobClient, *, timeout_seconds: float = 10.0) -> QueryableStateClient:
+        """Return a client for the job that this program started with `execute_async()`. It needs no server."""
+        if not isinstance(job_client, LocalJobClient):
+            raise TypeMismatchError(f"expected what execute_async() returned, found {short_repr(job_client)}")
+        client = cls("", 0, timeout_seconds=timeout_seconds)
+        client._readers[str(job_client.get_job_id())] = StateReader(_OwnJob(job_client), timeout_seconds)
+        return client
+
     # --- by operator and state
 
-    def get(self, job_id: str, operator: str, state: str, key: Any, *, isolation: str = COMMITTED) -> StateValue:
+    def get(self, job_id: Any, operator: str, state: str, key: Any, *, isolation: str = COMMITTED) -> StateValue:
         """Return the value of one key. Raises `QueryError`: UNKNOWN_KEY if there is none."""
         (found,) = self.get_many(job_id, operator, state, [key], isolation=isolation)
         if not found.found:
@@ -51,7 +63,7 @@ class QueryableStateClient:
         return found
 
     def get_many(
-        self, job_id: str, operator: str, state: str, keys: Sequence[Any], *, isolation: str = COMMITTED
+        self, job_id: Any, operator: str, state: str, keys: Sequence[Any], *, isolation: str = COMMITTED
     ) -> list[StateValue]:
         """Return the values of several keys, in their order: `found` is False where there is none.
 
@@ -61,7 +73,7 @@ class QueryableStateClient:
 
     def scan(
         self,
-        job_id: str,
+        job_id: Any,
         operator: str,
         state: str,
         *,
@@ -81,15 +93,15 @@ class QueryableStateClient:
         )
         return Page([_as_python(row) for row in found.rows], found.next_page)
 
-    def scan_all(self, job_id: str, operator: str, state: str, **options: Any) -> Iterator[StateValue]:
+    def scan_all(self, job_id: Any, operator: str, state: str, **options: Any) -> Iterator[StateValue]:
         """Yield all entries that `scan` would find, page by page."""
         return map(_as_python, self.reader(job_id).scan_all(operator, state, **options))
 
-    def list_states(self, job_id: str) -> list[dict[str, Any]]:
+    def list_states(self, job_id: Any) -> list[dict[str, Any]]:
         """Return the operators with keyed state, and their states with kinds, types and numbers of keys."""
         return self.reader(job_id).describe()
 
-    def sql(self, job_id: str, query: str) -> SqlResult:
+    def sql(self, job_id: Any, query: str) -> SqlResult:
         """Run `select ... from operator.state ...` over one checkpoint of all slots. Needs `headwater[duckdb]`."""
         return run_sql(self.reader(job_id), query)
 
@@ -109,18 +121,22 @@ class QueryableStateClient:
         """
         future: CompletableFuture[Any] = CompletableFuture()
         try:
-            operator, state = self.reader(str(job_id)).queryable(queryable_state_name)
-            future.set_result(self.get(str(job_id), operator, state, key).value)
+            operator, state = self.reader(job_id).queryable(queryable_state_name)
+            future.set_result(self.get(job_id, operator, state, key).value)
         except QueryError as error:
             future.set_exception(error)
         return future
 
     # --- life
 
-    def reader(self, job_id: str) -> StateReader:
+    def reader(self, job_id: Any) -> StateReader:
+        """Return what reads one job, given by its id: a JobID or text."""
+        job_id = str(job_id)
         with self._lock:
             reader = self._readers.get(job_id)
             if reader is None:
+                if not self._host:
+                    raise QueryError(QueryProblem.UNKNOWN_JOB, f"job {job_id} was not started by this program")
                 locator = HttpLocator(self._host, self._port, self._token, job_id, self._seconds, tls=self._tls)
                 reader = self._readers[job_id] = StateReader(locator, self._seconds)
             return reader
@@ -142,6 +158,19 @@ class QueryableStateClient:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+class _OwnJob:
+    """Finds the slots of a job whose driver is this process."""
+
+    def __init__(self, client: LocalJobClient) -> None:
+        self._client = client
+
+    def locate(self) -> dict[str, Any]:
+        return self._client.locate_state()
+
+    def ask_slot(self, stage: int, partition: int, request: dict[str, Any]) -> dict[str, Any]:
+        return self._client.ask_slot(stage, partition, request)
 
 
 def _as_python(found: StateValue) -> StateValue:

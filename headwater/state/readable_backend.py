@@ -9,7 +9,7 @@ holds the lock longer than it takes to find one entry, or to list the keys.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, Generic
 
 from headwater.common.errors import StateError
@@ -36,6 +36,7 @@ class ReadableBackend(KeyedStateBackend, Generic[S]):
         """The epoch of the last durable checkpoint. After a load, the slot sets it to the loaded one."""
         self._pins: dict[int, int] = {}  # {epoch: number of readers}
         self._closed = False
+        self._panes_shown: dict[str, tuple[int, Callable[[Any], Any] | None]] = {}  # {name: (size, result of a value)}
 
     # --- for readers, in any thread
 
@@ -67,17 +68,9 @@ class ReadableBackend(KeyedStateBackend, Generic[S]):
             self._check(epoch)
             store = registered.store
             found = store.newest(stored_key) if epoch is None else store.durable(stored_key, epoch)
-        return self._shown(registered, found)
-
-    def read_last(self, name: str, key: Any, namespace: Any = None) -> tuple[int, Any]:
-        """Return (epoch, value) as of the last durable checkpoint."""
-        registered = self._registered_as(name)
-        stored_key = (key, namespace) if registered.layout.namespaced else key
-        with self._boundary:
-            epoch = self.durable_epoch
-            self._check(epoch)
-            found = registered.store.durable(stored_key, epoch)
-        return epoch, self._shown(registered, found)
+        shown = self._shown(registered, found)
+        result_of = self._panes_shown[name][1] if name in self._panes_shown else None
+        return shown if result_of is None or shown is ABSENT else result_of(captured(shown))
 
     def candidates(self, name: str, epoch: int | None) -> Iterable[Any]:
         """Return the keys, or (key, namespace) pairs, that may have a value; each once. `read` says which have."""
@@ -95,7 +88,7 @@ class ReadableBackend(KeyedStateBackend, Generic[S]):
             return [pair[1] for pair in store.pairs_to_try(key, epoch)]
 
     def described(self) -> list[dict[str, Any]]:
-        """Return what there is: name, kind and types of each state."""
+        """Return what there is: name, kind and types of each state. The namespace of panes is where they start."""
         found = []
         for name, registered in list(self._states.items()):
             descriptor, layout = registered.descriptor, registered.layout
@@ -106,6 +99,7 @@ class ReadableBackend(KeyedStateBackend, Generic[S]):
                     "kind": layout.kind,
                     "namespaced": layout.namespaced,
                     "ttl": layout.ttl,
+                    "window_ms": self._panes_shown.get(name, (None, None))[0],
                     "type": str(type_info) if type_info is not None else None,
                     "queryable_name": descriptor.get_queryable_state_name() if descriptor is not None else None,
                 }
@@ -139,6 +133,9 @@ class ReadableBackend(KeyedStateBackend, Generic[S]):
         return registered
 
     # --- for the processing thread
+
+    def describe_panes(self, name: str, size_ms: int, result_of: Callable[[Any], Any] | None) -> None:
+        self._panes_shown[name] = (size_ms, result_of)
 
     def committed_value(self, state_name: str, key: Any, namespace: Any = None) -> Any:
         registered = self._known(state_name)
