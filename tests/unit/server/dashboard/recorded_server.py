@@ -74,6 +74,14 @@ def live(*, silent: bool = False) -> dict[str, Any]:
             SOURCE: {"name": "numbers", "aggregate": {}, "subtasks": subtasks(120, 700, (1000, 1000))},
             COUNT: {
                 "name": "count",
+                "channels": [
+                    {
+                        "channel": "split 0 of numbers",
+                        "watermark": now - 5000,
+                        "idle": False,
+                        "silent_since": now - 3000,
+                    }
+                ],
                 "aggregate": {"stateEntries": 40_312, "stateBytes": 5_123_456},
                 "subtasks": subtasks(940, 0, (1000, 9000)),
                 "hotKeys": [{"operator": "count", "key": "'user-42'", "share": 0.31, "subtask": 1}],

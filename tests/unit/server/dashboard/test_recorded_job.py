@@ -26,7 +26,7 @@ VIEWS = {
     "checkpoints-summary": (f"{JOB}/checkpoints/summary", ["End to end duration", "p99", "KB"]),
     "checkpoints-configuration": (f"{JOB}/checkpoints/configuration", ["exactly once", "2.0 s"]),
     "data-skew": (f"{JOB}/dataskew", ["skew 80 %", "skew 0 %", "9,000", "user-42"]),
-    "watermarks": (f"{JOB}/watermarks", ["00:00:00.601", "5.0 s", "3"]),
+    "watermarks": (f"{JOB}/watermarks", ["00:00:00.601", "5.0 s", "3", "Waits for", "split 0 of numbers"]),
     "state": (f"{JOB}/state", ["book", "40.0 k keys", "TTL", "4.89 MB", "Hot keys", "user-42", "31 %"]),
     "configuration": (f"{JOB}/configuration", ["Restart with fixed delay", "Job parallelism"]),
     "logs": (f"{JOB}/logs", ["epoch 59 took 23 ms", "60 lines"]),

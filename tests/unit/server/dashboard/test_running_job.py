@@ -48,7 +48,7 @@ TABS = {
     "checkpoints/history": ["Acknowledged", "2/2"],
     "checkpoints/summary": ["End to end duration", "p99"],
     "dataskew": ["skew", "Most frequent keys", "42"],
-    "watermarks": ["2026-01-01", "Behind the clock"],
+    "watermarks": ["2026-01-01", "Behind the clock", "Waits for", "of Source: payments"],
     "state": ["card watch", "book", "Sizes", "KB", "Hot keys", "42"],
     "configuration": ["Job parallelism", "execution.checkpointing.dir"],
     "logs": ["There is no log"],
