@@ -29,7 +29,7 @@ function Channels({ channels }) {
   const columns = [
     { title: "Waits for", cell: (row) => row.channel, value: (row) => row.channel, grow: true },
     { title: "Watermark", cell: (row) => watermark(row.watermark), value: (row) => row.watermark },
-    { title: "Silent since", cell: (row) => (row.silent_since === null ? "–" : time(row.silent_since)), value: (row) => row.silent_since, right: true },
+    { title: "Last record", cell: (row) => (row.silent_since === null ? "–" : time(row.silent_since)), value: (row) => row.silent_since, right: true },
     { title: "Idle", cell: (row) => (row.idle ? "idle: not waited for" : "–") },
   ];
   return html`<${Table} caption="Channels" columns=${columns} rows=${channels} rowKey=${(row) => row.channel} />`;
