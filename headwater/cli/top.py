@@ -103,7 +103,7 @@ def _remote(client: RestClient, chosen: str | None) -> Iterator[_Job]:
 
 
 def _jobs(jobs: Sequence[_Job]) -> Table:
-    table = _table(_JOBS, left=3, caption=f"{len(jobs)} job{'' if len(jobs) == 1 else 's'}")
+    table = _table(_JOBS, left=3, others=72, caption=f"{len(jobs)} job{'' if len(jobs) == 1 else 's'}")
     for job in jobs:
         found = job.figures.get("job", {})
         status = Text(job.status, style=_COLOURS.get(job.status, ""))
@@ -125,7 +125,7 @@ def _vertices(jobs: Sequence[_Job]) -> Group:
     if not jobs:
         return Group(Text("the job does not run any more"))
     (job,) = jobs[:1]
-    table = _table(_VERTICES, left=1, caption=f"{shown(job.name)} ({job.status}), {duration(job.uptime_ms)}")
+    table = _table(_VERTICES, left=1, others=54, caption=f"{shown(job.name)} ({job.status}), {duration(job.uptime_ms)}")
     for vertex in job.figures.get("vertices", {}).values():
         found = vertex["aggregate"]
         table.add_row(
@@ -140,7 +140,8 @@ def _vertices(jobs: Sequence[_Job]) -> Group:
     return Group(table, *findings)
 
 
-def _table(columns: Sequence[str], left: int, caption: str) -> Table:
+def _table(columns: Sequence[str], left: int, others: int, caption: str) -> Table:
+    """A table whose name is cut before a number is. `left`: columns of words; `others`: room for all but the name."""
     table = Table(
         box=None, padding=(0, 1), pad_edge=False, caption=f"{caption}, {time.strftime('%H:%M:%S')}; Ctrl-C ends"
     )
@@ -151,6 +152,7 @@ def _table(columns: Sequence[str], left: int, caption: str) -> Table:
             no_wrap=True,
             overflow="ellipsis",
             min_width=max(len(column), _WIDEST_NUMBER if column in ("IN/S", "LAG") else 0),
+            max_width=max(len(column), Console().width - others) if column in ("NAME", "VERTEX") else None,
         )
     return table
 

@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.table import Table
 
 from headwater.common import Configuration, WatermarkStrategy
-from headwater.common.config_options import CHECKPOINT_DIRECTORY, PARALLELISM
+from headwater.common.config_options import CHECKPOINT_DIRECTORY, PARALLELISM, resolve
 from headwater.common.errors import HeadwaterError
 from headwater.common.ids import MAX_WATERMARK
 from headwater.common.serialization import Encoder
@@ -111,7 +111,7 @@ def run(settings: DemoSettings, console: Console) -> bool:
 
 
 def start(settings: DemoSettings, output: Path) -> tuple[LocalJobClient, Configuration]:
-    """Start the job. Return it with its settings."""
+    """Start the job. Return it with all its settings, those of the environment included."""
     configuration = Configuration()
     configuration.set(CHECKPOINT_DIRECTORY, str(output / "checkpoints"))
     configuration.set(PARALLELISM, settings.parallelism)
@@ -130,7 +130,7 @@ def start(settings: DemoSettings, output: Path) -> tuple[LocalJobClient, Configu
     )
     alerts.sink_to(_file_sink(output / "alerts")).name("alerts").uid("alerts")
     alerts.get_side_output(BOOKS).sink_to(_file_sink(output / "books")).name("books").uid("books")
-    return cast(LocalJobClient, env.execute_async("headwater demo")), configuration
+    return cast(LocalJobClient, env.execute_async("headwater demo")), resolve(configuration)
 
 
 def _file_sink(directory: Path) -> FileSink:
