@@ -50,12 +50,11 @@ test: java setup $(ARCHIVE) ## All tests: the fast ones first, then those on Spa
 test-fast: setup ## Only the tests that need no Spark (seconds)
 	$(IN_RAM) $(PYTEST) $(FAST)
 
-test-long: setup ## More of what needs no Spark: 20,000 patterns against brute force, 100,000 malformed requests, 20 dead servers (minutes)
+test-long: java setup ## More of some tests: 20,000 patterns against brute force; 100,000 malformed requests; 20 dead servers; 200 readers of state while slots die (half an hour)
 	CEP_CASES=20000 $(IN_RAM) $(PYTEST) $(FAST) tests/unit/operators/cep/test_matcher_oracle.py
 	MALFORMED_REQUESTS=100000 $(IN_RAM) $(PYTEST) tests/unit/server/test_malformed_requests.py
-	for round in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do \
-	  TAKEOVER_SECONDS=10 $(IN_RAM) $(PYTEST) -q tests/unit/server/jobs/test_session.py -k "killed_finds or takes_over" || exit 1; \
-	done
+	SERVER_ROUNDS=20 TAKEOVER_SECONDS=10 $(IN_RAM) $(PYTEST) tests/unit/server/jobs/test_session.py -k "killed_finds or takes_over or at_once"
+	STATE_LOAD=full $(PYTEST) -s tests/recovery/test_state_queries.py
 
 chaos: java setup $(ARCHIVE) ## 3,000 seeded histories of the engine, then real processes: 100 kills, 50 stops, 10 executors, every step of a cluster (an hour)
 	$(BIN)/python scripts/chaos.py

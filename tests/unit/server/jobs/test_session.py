@@ -28,6 +28,7 @@ from headwater.server.jobs.records import DriverRecord, JobRecord, Order
 from headwater.server.jobs.session_jobs import SessionJobs, SubmissionFailedError
 from tests.unit.server.jobs.real_servers import ServerProcess, Storage, expected, server_here, until
 
+ROUNDS = int(os.environ.get("SERVER_ROUNDS", "1"))
 TAKEOVER_SECONDS = float(os.environ.get("TAKEOVER_SECONDS", "60"))
 """A busy machine needs patience. `make test-long` allows the ten seconds that are promised."""
 
@@ -305,7 +306,10 @@ def test_a_driver_that_was_replaced_ends(storage: Storage) -> None:
 # --- servers that are killed or stopped
 
 
-def test_a_server_that_is_killed_finds_its_jobs_again(storage: Storage, servers: list[ServerProcess]) -> None:
+@pytest.mark.parametrize("round_", range(ROUNDS))
+def test_a_server_that_is_killed_finds_its_jobs_again(
+    storage: Storage, servers: list[ServerProcess], round_: int
+) -> None:
     folder = storage.submitted_by_hand(100_000, 100)
     servers.append(ServerProcess(storage.path))
     pid = storage.driver()
@@ -328,8 +332,11 @@ def test_a_server_that_is_killed_finds_its_jobs_again(storage: Storage, servers:
     assert get(servers[1].address, f"/jobs/{folder.job_id}")["state"] == "CANCELED"
 
 
+@pytest.mark.parametrize("round_", range(ROUNDS))
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGSTOP], ids=["killed", "stopped"])
-def test_the_second_server_takes_over(storage: Storage, servers: list[ServerProcess], how: signal.Signals) -> None:
+def test_the_second_server_takes_over(
+    storage: Storage, servers: list[ServerProcess], how: signal.Signals, round_: int
+) -> None:
     folder = storage.submitted_by_hand(100_000, 100)
     servers.append(ServerProcess(storage.path))
     pid = storage.driver()
@@ -351,7 +358,7 @@ def test_the_second_server_takes_over(storage: Storage, servers: list[ServerProc
     assert len(drivers) == 2
 
 
-@pytest.mark.parametrize("round_", range(int(os.environ.get("RACES", "3"))))
+@pytest.mark.parametrize("round_", range(max(3, ROUNDS)))
 def test_two_servers_that_start_at_once_start_one_driver(
     storage: Storage, servers: list[ServerProcess], round_: int
 ) -> None:
