@@ -193,6 +193,7 @@ def _told(client: LocalJobClient) -> dict[str, Any]:
         "metrics": client.metrics(),
     }
     answered: dict[str, Any] = json.loads(json.dumps(told, default=str))
+    answered["metrics"].get("history", {}).pop("vertices", None)  # long, and the page draws the job's only
     return answered
 
 

@@ -78,11 +78,11 @@ class SessionJobs:
         for job_id in known:
             folder = JobFolder(self._storage, job_id)
             with contextlib.suppress(HeadwaterError):  # one damaged record must not hide the other jobs
-                submission = folder.submission()
-                if submission is not None:
-                    kept = self._history(folder)
-                    shown = kept.job_id if kept is not None else public_id(folder)
-                    found.append((submission.submitted_ms, shown))
+                kept = self._history(folder)
+                if kept is not None:
+                    found.append((kept.started_ms, kept.job_id))
+                elif (submission := folder.submission()) is not None:
+                    found.append((submission.submitted_ms, public_id(folder)))
         return [shown for _, shown in sorted(found, reverse=True)]
 
     def answer(self, job_id: str, verb: str, **arguments: Any) -> Any | None:
@@ -121,12 +121,22 @@ class SessionJobs:
         return True
 
     def _folder(self, job_id: str) -> JobFolder | None:
+        """Find a job. Several have the same id if they ran on one checkpoint directory: the last one is meant.
+
+        Of jobs that have ended no file is read again: there may be many, and pages ask every other second.
+        """
         for known in job_ids(self._storage):
+            if known in self._histories:
+                continue
             folder = JobFolder(self._storage, known)
-            kept = self._history(folder)
-            if folder.submission() is not None and job_id == (kept.job_id if kept is not None else public_id(folder)):
-                return folder
-        return None
+            with contextlib.suppress(HeadwaterError):  # a damaged record is of another job
+                kept = self._history(folder)
+                if folder.submission() is None:
+                    continue
+                if job_id == (kept.job_id if kept is not None else public_id(folder)):
+                    return folder
+        ended = [(kept.started_ms, each) for each, kept in list(self._histories.items()) if kept.job_id == job_id]
+        return JobFolder(self._storage, max(ended)[1]) if ended else None
 
     def _history(self, folder: JobFolder) -> JobHistory | None:
         kept = self._histories.get(folder.job_id) or folder.history()
