@@ -175,7 +175,8 @@ class Cluster:
         if isinstance(job, RunningJob):
             return job.card.token_digest
         if job is not None and self._history is not None:
-            return await asyncio.to_thread(self._history.token_digest, job_id)
+            kept = await asyncio.to_thread(self._history.token_digest, job_id)
+            return kept or self._digests.get(job_id, "")
         return self._digests.get(job_id, "")
 
     async def descriptions(self) -> list[dict[str, Any]]:

@@ -125,6 +125,14 @@ def test_the_parallelism_is_changed(served: Served) -> None:
     trigger = rest.ask("PATCH", f"/jobs/{job}/rescaling?parallelism=3").json["request-id"]
     assert done(rest, f"/jobs/{job}/rescaling/{trigger}") == {}
     assert {vertex["parallelism"] for vertex in rest.get(f"/jobs/{job}")["vertices"]} == {3}
+    # The program fixes the parallelism of all operators: nothing can be done, and that is no success.
+    fixed = start_job(served.folder, "fixed", fixed_parallelism=1)
+    try:
+        path = f"/jobs/{running(fixed)}/rescaling"
+        refused = done(rest, f"{path}/{rest.ask('PATCH', f'{path}?parallelism=3').json['request-id']}")
+        assert "the job keeps parallelism 1: the program sets it" in refused["failure-cause"]["stack-trace"]
+    finally:
+        end(fixed)
     for bad in ("", "?parallelism=-1", "?parallelism=x", "?parallelism=1.5"):
         assert rest.ask("PATCH", f"/jobs/{job}/rescaling{bad}").status == 400
     impossible = rest.ask("PATCH", f"/jobs/{job}/rescaling?parallelism=100000").json["request-id"]
