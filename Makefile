@@ -89,6 +89,6 @@ lock: ## Pin the dependencies anew (needs uv)
 	  --no-emit-index-url --no-emit-find-links --no-header --no-annotate --output-file requirements.lock
 
 clean: ## Remove the environment, caches and what jobs left in this directory
-	rm -rf $(VENV) .bench .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist *.egg-info \
+	rm -rf $(VENV) .artifacts .bench .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist *.egg-info \
 	  metastore_db derby.log spark-warehouse artifacts
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
