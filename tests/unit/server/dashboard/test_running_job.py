@@ -11,7 +11,7 @@ import pytest
 
 from headwater.runtime.job.handle import LocalJobClient
 from tests.unit.server.dashboard.browser import Browser
-from tests.unit.server.dashboard.payments_job import HOT_CARD, start_payments
+from tests.unit.server.dashboard.payments_job import HOT_CARD, start_payments, start_silent
 from tests.unit.server.dashboard.recorded_server import STATE, STATE_PAGE, STATE_VALUE, WHY, live
 from tests.unit.server.rest_server import end, eventually, running, serving
 
@@ -85,6 +85,29 @@ def test_made_up_figures_have_the_names_of_real_ones(folder: Path, job: LocalJob
         assert not list(unknown_names({**STATE_VALUE, "value": None}, value))
         causes = rest.get(f"/jobs/{job.get_job_id()}/why")
         assert not list(unknown_names(WHY, causes))
+
+
+def test_a_job_that_gives_nothing_out_says_why_by_itself(folder: Path, browser: Browser, screenshots: Path) -> None:
+    client = start_silent(folder)
+    try:
+        route = f"#/job/running/{running(client)}/overview"
+        with serving(folder) as rest, browser.page(f"http://127.0.0.1:{rest.port}/{route}") as page:
+            page.until_text("only negative ones", "none has passed", selector=".why")
+            page.screenshot(screenshots / "live-why-light.png")
+            assert page.complaints == []
+    finally:
+        end(client)
+
+
+def test_a_job_that_gives_something_out_is_asked_with_the_keyboard(
+    folder: Path, job: LocalJobClient, browser: Browser
+) -> None:
+    route = f"#/job/running/{job.get_job_id()}/overview"
+    with serving(folder) as rest, browser.page(f"http://127.0.0.1:{rest.port}/{route}") as page:
+        page.until("document.querySelector('.why-question button')")
+        page.evaluate("document.querySelector('.why-question button').focus()")
+        page.press("Enter")
+        page.until_text("output flows", selector=".why")
 
 
 def test_a_key_of_a_running_job_is_looked_up_and_its_keys_are_browsed(
