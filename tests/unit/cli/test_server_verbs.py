@@ -77,7 +77,7 @@ def test_the_day_of_an_operator(cli: Cli, tmp_path: Path) -> None:
     again = cli.submit("-d", "--fromSavepoint", match[1], "--allowNonRestoredState").split()[-1]
     assert again != job
     assert cli("cancel", again) == f"Cancelling job {again}.\nCancelled job {again}.\n"
-    assert "has ended already (CANCELED)" in cli("cancel", again, code=1)
+    assert "already reached another terminal state (CANCELED)" in cli("cancel", again, code=1)
     disposed = cli("savepoint", "-d", match[1])
     path = match[1]
     assert disposed == f"Disposing savepoint '{path}'.\nWaiting for response...\nSavepoint '{path}' disposed.\n"
