@@ -20,8 +20,11 @@ from typing import Any, Protocol, TypeVar
 from headwater.common.completable_future import CompletableFuture
 from headwater.common.errors import HeadwaterError, short_repr
 from headwater.common.job_status import JobStatus
+from headwater.common.machine.hardware import hardware
+from headwater.common.machine.processes import start_time
 from headwater.common.query_error import QueryError
 from headwater.runtime.job.run_directory import JobCard, RunDirectory, token_digest
+from headwater.runtime.slot.starter import local_host
 
 log = logging.getLogger(__name__)
 
@@ -75,6 +78,7 @@ def open_control(
         int(time.time() * 1000),
         checkpoint_dir,
         token_digest=token_digest(token),
+        process=start_time(os.getpid()) or "",
     )
     server = ControlServer(RunDirectory(state_directory), card, job, parallelism)
     try:
@@ -198,7 +202,13 @@ class ControlServer:
 
     def _describe(self, request: Request) -> Answer:
         card = self._card
-        return self._job.describe() | {"checkpoint_dir": card.checkpoint_dir, "host": card.host, "pid": card.pid}
+        return self._job.describe() | {
+            "checkpoint_dir": card.checkpoint_dir,
+            "host": card.host,
+            "pid": card.pid,
+            "slot_host": local_host(),  # how slots name this host
+            "hardware": hardware(),
+        }
 
     def _exceptions(self, request: Request) -> Answer:
         return self._job.exceptions()

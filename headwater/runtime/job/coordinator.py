@@ -45,7 +45,7 @@ from headwater.runtime.job.metrics.job_metrics import JobMetrics
 from headwater.runtime.job.partitions import Partitions
 from headwater.runtime.job.pending_output import PendingOutput
 from headwater.runtime.job.processing_clock import ProcessingClock
-from headwater.runtime.job.progress import JobProgress
+from headwater.runtime.job.progress import JobProgress, LastRestore
 from headwater.runtime.job.requests import Request, RequestQueue
 
 log = logging.getLogger(__name__)
@@ -184,6 +184,9 @@ class Coordinator:
         self.progress.rewinds += 1
         if self.checkpoints.durable is None:
             self.checkpoints.start_from(None, f"start-{self._attempts.incarnation}", {})
+        elif self._store is not None:
+            epoch = self.checkpoints.durable.epoch
+            self.progress.last_restore = LastRestore(epoch, f"{self._store.layout.root}@{epoch}", False)
         self._stand_at(self.checkpoints.durable)
 
     # --- between two epochs

@@ -262,7 +262,12 @@ class LocalJobClient(JobClient):
         return why_of(self._coordinator, self._state.status)
 
     def progress(self) -> dict[str, Any]:
-        """Epoch, records, rate, watermark, state entries, restarts and slots, as of the last completed epoch."""
+        """Epoch, records, rate, watermark, state entries, restarts and slots, as of the last completed epoch.
+
+        And the last savepoint, as statistics of its checkpoint with its path, and what the job was last restored from.
+        """
         if self._coordinator is None:
             return JobProgress().as_dict()
-        return self._coordinator.progress.as_dict()
+        made = self._coordinator.checkpoints.last_savepoint
+        savepoint = None if made is None else made[0].as_dict() | {"path": made[1]}
+        return self._coordinator.progress.as_dict() | {"last_savepoint": savepoint}

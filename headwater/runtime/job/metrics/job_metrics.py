@@ -169,7 +169,8 @@ class JobMetrics:
                 "lastCheckpointDuration": self._checkpoint.duration_ms if self._checkpoint is not None else None,
                 "lastCheckpointSize": float(self._checkpoint.delta_bytes) if self._checkpoint is not None else None,
             }
-            sums = {"epochs": 1.0, "fullEpochs": float(counts.full), "records": float(counts.records)}
+            sums = {"epochs": 1.0, "fullEpochs": float(counts.full)}
+            sums |= {"records": float(counts.records), "written": float(counts.written)}
             sums |= {f"{phase}Ms": self._phases[phase] for phase in PHASES[:4]} | {"epochMs": attempt_ms}
             self._history.add(now, int(self._wall() * 1000), counts.table, sums, gauges, attempt_ms / 1000)
             self._epoch, self._last_epoch_ms, self._attempt_since = plan.epoch, plan.now_ms, None

@@ -3,7 +3,8 @@
     {"time": ms,
      "job": {name: number},
      "vertices": {id: {"name": ..., "parallelism": n, "aggregate": {name: number}, "subtasks": [{name: number}, ...],
-                       "channels": [{"channel", "watermark", "idle", "silent_since"}, ...]}},
+                       "channels": [{"channel", "watermark", "idle", "silent_since"}, ...],
+                       "hotKeys": [{"operator", "key", "share", "subtask"}, ...]}},
      "edges": [{"source", "target", "ship_strategy", name: number ...}],
      "history": {"time": [ms, ...], "job": {name: [...]}, "vertices": {id: {name: [...]}}}}
 
@@ -23,7 +24,8 @@ from headwater.runtime.epoch.figures import add_counts
 from headwater.runtime.job.checkpoint_stats import CheckpointStats
 from headwater.runtime.job.metrics import names
 from headwater.runtime.job.metrics.channels import channels_into
-from headwater.runtime.job.metrics.epoch_counts import Key, Table
+from headwater.runtime.job.metrics.epoch_counts import Key, Table, is_sink
+from headwater.runtime.job.metrics.hot_keys import hottest
 from headwater.runtime.job.metrics.job_metrics import PHASES, Snapshot
 from headwater.runtime.job.metrics.recent import Slice
 from headwater.runtime.job.vertices import Vertex
@@ -64,6 +66,7 @@ def _vertex(figures: Snapshot, vertex: Vertex, measured: Measured) -> dict[str, 
         "aggregate": _aggregate(subtasks),
         "subtasks": subtasks,
         "channels": [each.as_dict() for each in channels_into(figures, vertex)],
+        "hotKeys": hottest(figures, vertex),
     }
 
 
@@ -181,6 +184,11 @@ def _job(figures: Snapshot, vertices: Mapping[str, Mapping[str, Any]]) -> dict[s
     found["numEpochsPerSecond"] = rates({"n": epochs}, figures.recent_seconds, ("n",))["n" + names.PER_SECOND]
     for name in (names.RECORDS_IN, names.RECORDS_IN + names.PER_SECOND):
         found[name] = sum(vertices[vertex.id]["aggregate"][name] for vertex in sources)
+    found[names.RECORDS_OUT] = sum(
+        counts.get(names.RECORDS_IN, 0) for key, counts in figures.totals.items() if is_sink(figures.graph, key)
+    )
+    written = {names.RECORDS_OUT: figures.recent_sums.get("written", 0)}
+    found |= rates(written, figures.recent_seconds, (names.RECORDS_OUT,))
     if figures.output_latency_ms is not None:
         found["outputLatency"] = round(figures.output_latency_ms, 3)
     lags = [
@@ -232,6 +240,7 @@ def _history(figures: Snapshot, since_ms: int) -> dict[str, Any]:
                 series[name + names.PER_SECOND].append(round(counts.get(name, 0) / share / each.seconds, 3))
     job: dict[str, list[float | None]] = {name: [each.gauges.get(name) for each in slices] for name in _JOB_SERIES}
     job["numRecordsInPerSecond"] = [round(each.sums["records"] / each.seconds, 3) for each in slices]
+    job["numRecordsOutPerSecond"] = [round(each.sums["written"] / each.seconds, 3) for each in slices]
     job["epochDuration"] = [_mean(each, "epochMs") for each in slices]
     job |= {f"{phase}TimeMs": [_mean(each, f"{phase}Ms") for each in slices] for phase in PHASES[:4]}
     return {"time": [each.time_ms for each in slices], "job": job, "vertices": vertices}
