@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable
+from json.encoder import encode_basestring
 from typing import Any, NamedTuple
 
 from headwater.common.errors import InvalidKeyError, TypeMismatchError, short_repr
@@ -30,6 +31,11 @@ class ToClosedWindow(WindowFunction[Any, ClosedWindow, Any, TimeWindow]):
 
 def key_text(key: Any) -> str:
     """Return `key` as JSON. Equal keys give equal text: `1`, `1.0` and `True` are one key, so they are one text."""
+    kind = type(key)
+    if kind is int:
+        return str(key)
+    if kind is str and key.isascii():
+        return encode_basestring(key)
     return _json(_plain_key(key))
 
 

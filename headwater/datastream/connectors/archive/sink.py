@@ -34,13 +34,15 @@ class _SeriesWriter(SinkWriter):
         self._rows: list[tuple[str, int, int, str]] = []
 
     def write_batch(self, values: Sequence[Any], timestamps: Sequence[int | None] | None) -> None:
+        add = self._rows.append
         for window in values:
             if not isinstance(window, ClosedWindow):
                 raise TypeMismatchError(
                     f"series '{self._series}' archives ClosedWindow records, found {type(window).__name__}: "
                     f"{short_repr(window)}; use as_queryable_series()"
                 )
-            self._rows.append((key_text(window.key), window.start_ms, window.end_ms, value_text(window.value)))
+            key, start_ms, end_ms, value = window
+            add((key_text(key), start_ms, end_ms, value_text(value)))
 
     def prepare_commit(self) -> list[Any]:
         rows, self._rows = self._rows, []

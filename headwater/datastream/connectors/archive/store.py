@@ -30,14 +30,8 @@ WindowKey = tuple[str, int, int]
 """(key as JSON, start, end)"""
 
 
-class Row(NamedTuple):
-    """One row of `headwater_windows`, as it is written."""
-
-    key: str
-    start_ms: int
-    end_ms: int
-    value: str
-    epoch: int
+Row = tuple[str, int, int, str, int]
+"""(key, start, end, value, epoch): what is written to `headwater_windows`"""
 
 
 class ArchivedWindow(NamedTuple):
@@ -68,9 +62,11 @@ class PreparedRows:
         columns = [list(column) for column in zip(*rows, strict=True)]
         return cls(job_id, series, partition, epoch, zstandard.compress(msgspec.msgpack.encode(columns), 1))
 
-    def rows(self) -> Iterator[Row]:
+    def rows(self) -> Iterator[tuple[WindowKey, Row]]:
+        """Yield all rows, the last one of a window and key last."""
         keys, starts, ends, values = msgspec.msgpack.decode(zstandard.decompress(self.packed))
-        return map(Row, keys, starts, ends, values, repeat(self.epoch))
+        windows = zip(keys, starts, ends, strict=True)
+        return zip(windows, zip(keys, starts, ends, values, repeat(self.epoch)), strict=True)
 
 
 class Markers(NamedTuple):
@@ -109,9 +105,9 @@ def plan_commit(prepared: list[PreparedRows], markers: Markers) -> CommitPlan:
     rows: dict[WindowKey, Row] = {}
     epochs: dict[int, int] = {}
     for each in news:
-        rows.update(((row.key, row.start_ms, row.end_ms), row) for row in each.rows())
+        rows.update(each.rows())
         epochs[each.partition] = each.epoch
-    return CommitPlan(list(rows.values()), epochs)
+    return CommitPlan(sorted(rows.values()), epochs)  # in the order of the index: databases write that faster
 
 
 class ArchiveStore(ABC):
