@@ -34,6 +34,7 @@ from headwater.operators.window.aligned import AlignedWindowOperator
 from headwater.operators.window.choice import make_window_operator, operator_class, uses_processing_time
 from headwater.operators.window.settings import Aggregated, Buffered, Contents, Reduced, WindowSettings
 from headwater.time.assigners import WindowAssigner
+from headwater.time.assigners_aligned import AlignedWindows
 from headwater.time.evictors import Evictor
 from headwater.time.triggers import Trigger
 
@@ -237,12 +238,13 @@ class WindowedStream(_WindowedBase[WindowFunction[Any, Any, Any, Any], ProcessWi
                 f"as_queryable_series() expects an archive such as SqliteArchive(path), found {short_repr(archive)}"
             )
         validate_name(name, "series")
-        sink = SeriesSink(name, archive)
         method = "as_queryable_series"
         adds_up = hasattr(function, "create_accumulator") or hasattr(function, "add")
         contents = _aggregated(method, function) if adds_up else _reduced(method, function)
         stream = self._add(contents, ToClosedWindow(), None, whole_panes=True)
         stream.uid(name).name(f"Series {name}")
+        assert isinstance(self._window_assigner, AlignedWindows)
+        sink = SeriesSink(name, archive, self._window_assigner)
         stream.sink_to(sink).uid(f"{name}-archive").name(f"Archive of {name}")
         return stream
 

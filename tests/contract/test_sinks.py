@@ -22,6 +22,7 @@ from typing import Any
 import cloudpickle
 import pytest
 
+from headwater.common import Time
 from headwater.common.connector import Committer, ReusableSinkWriter, Sink, SinkWriter, WriterContext
 from headwater.common.serialization import Encoder
 from headwater.datastream.connectors.archive import Archive, ClosedWindow, PostgresArchive, SqliteArchive
@@ -36,6 +37,7 @@ from headwater.datastream.connectors.file_system import (
     RollingPolicy,
 )
 from headwater.datastream.connectors.print_sink import PrintSink
+from headwater.datastream.window import TumblingEventTimeWindows
 from tests.postgres_server import PostgresServer, postgres_server
 
 Record = dict[str, Any]
@@ -120,11 +122,14 @@ def printed(tmp_path: Path, capsys: Any) -> Case:
     return Case(PrintSink(), visible, str, outlives_its_process=False)
 
 
+HOURS = TumblingEventTimeWindows.of(Time.hours(1))
+
+
 class AsWindows(Sink):
     """Gives each record to an archive as a window of its own."""
 
     def __init__(self, archive: Archive) -> None:
-        self._sink = SeriesSink("records", archive)
+        self._sink = SeriesSink("records", archive, HOURS)
 
     def create_writer(self, context: WriterContext) -> SinkWriter:
         made = self._sink.create_writer(context)

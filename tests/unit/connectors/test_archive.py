@@ -17,6 +17,7 @@ import cloudpickle
 import psycopg
 import pytest
 
+from headwater.common import Time
 from headwater.common.connector import WriterContext
 from headwater.common.errors import (
     CheckpointError,
@@ -30,9 +31,11 @@ from headwater.datastream.connectors.archive import sqlite as sqlite_archive
 from headwater.datastream.connectors.archive.closed_window import key_of_json, key_text, value_text
 from headwater.datastream.connectors.archive.sink import SeriesSink
 from headwater.datastream.connectors.archive.store import PreparedRows
+from headwater.datastream.window import TumblingEventTimeWindows
 from tests.postgres_server import PostgresServer, postgres_server
 
 HOUR = 3_600_000
+HOURS = TumblingEventTimeWindows.of(Time.hours(1))
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +56,7 @@ def prepared(
     *windows: ClosedWindow, epoch: int = 1, partition: int = 0, job: str = "job1", series: str = "views"
 ) -> PreparedRows:
     """What a task hands to the driver for these windows, after its way through a manifest."""
-    sink = SeriesSink(series, SqliteArchive("unused"))
+    sink = SeriesSink(series, SqliteArchive("unused"), HOURS)
     writer = sink.create_writer(WriterContext(job, "views-archive", partition, 2, f"{epoch}-a", epoch))
     writer.write_batch(windows, None)
     (committable,) = writer.prepare_commit()
@@ -62,7 +65,7 @@ def prepared(
 
 
 def commit(archive: Archive, *committables: PreparedRows) -> None:
-    committer = SeriesSink("views", archive).create_committer()
+    committer = SeriesSink("views", archive, HOURS).create_committer()
     try:
         committer.commit(list(committables))
     finally:
@@ -122,7 +125,7 @@ class TestCommit:
 
     def test_series_of_one_archive_are_apart(self, archive: Archive) -> None:
         commit(archive, prepared(window("a", 0, 3)))
-        committer = SeriesSink("likes", archive).create_committer()
+        committer = SeriesSink("likes", archive, HOURS).create_committer()
         committer.commit([prepared(window("a", 0, 9), series="likes", epoch=1)])
         committer.close()
         assert read(archive, "a") == [(0, 1, 3, 1)]
@@ -206,7 +209,7 @@ class TestPlaces:
         monkeypatch.setattr(sqlite_archive, "LOCK_SECONDS", 0.05)
         archive = SqliteArchive(tmp_path / "archive.db")
         commit(archive, prepared(window("a", 0, 3)))
-        committer = SeriesSink("views", archive).create_committer()
+        committer = SeriesSink("views", archive, HOURS).create_committer()
         other = subprocess.Popen(
             [sys.executable, "-c", HOLD_THE_LOCK, archive.path],
             stdin=subprocess.PIPE,
@@ -225,7 +228,7 @@ class TestPlaces:
     def test_a_file_that_is_something_else(self, tmp_path: Path) -> None:
         (tmp_path / "archive.db").write_bytes(b"no database" * 1000)
         with pytest.raises(CheckpointError, match=r"archive\.db is damaged or no SQLite file"):
-            SeriesSink("views", SqliteArchive(tmp_path / "archive.db")).create_committer()
+            SeriesSink("views", SqliteArchive(tmp_path / "archive.db"), HOURS).create_committer()
 
     def test_a_directory(self, tmp_path: Path) -> None:
         with pytest.raises(ConfigurationError, match="cannot be used: unable to open"):
@@ -245,7 +248,7 @@ class TestPlaces:
 
     def test_a_connection_that_broke_is_made_anew(self, server: PostgresServer) -> None:
         uri = server.new_database()
-        committer = SeriesSink("views", PostgresArchive(uri)).create_committer()
+        committer = SeriesSink("views", PostgresArchive(uri), HOURS).create_committer()
         with psycopg.connect(server.uri, autocommit=True) as admin:
             admin.execute(
                 "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "

@@ -9,14 +9,16 @@ from headwater.common.connector import Committer, Sink, SinkWriter, WriterContex
 from headwater.common.errors import TypeMismatchError, short_repr
 from headwater.datastream.connectors.archive.closed_window import ClosedWindow, key_text, value_text
 from headwater.datastream.connectors.archive.store import Archive, ArchiveStore, PreparedRows
+from headwater.time.assigners_aligned import AlignedWindows
 
 
 class SeriesSink(Sink):
     """Takes `ClosedWindow`s. The same window and key again replaces what is archived (a late record, a new version)."""
 
-    def __init__(self, series: str, archive: Archive) -> None:
+    def __init__(self, series: str, archive: Archive, windows: AlignedWindows) -> None:
         self.series = series
         self.archive = archive
+        self.windows = windows
 
     def create_writer(self, context: WriterContext) -> SinkWriter:
         return _SeriesWriter(self.series, context)
