@@ -7,7 +7,7 @@
     checkpoint_completed()    or checkpoint_failed(): later, when the checkpoint settles
 
 A checkpoint may span many epochs, and epochs go on while one is in flight; there is at most one. All calls come from
-the processing thread, except `committed_value`.
+the processing thread, except `committed_value` and those of `ReadableBackend`.
 """
 
 from __future__ import annotations

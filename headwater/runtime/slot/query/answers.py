@@ -1,0 +1,266 @@
+"""Answers queries about the state of one slot. Knows no sockets; runs in other threads than the one that processes.
+
+A request is JSON: `{"op": ..., ...}`.
+
+    get       operator, state, keys [, namespace, isolation, epoch]     the values of some keys
+    scan      operator, state, limit [, from, to, prefix, after, ...]   entries in the order of their keys
+    list      [counts]                                                  operators and their states, with sizes
+    pin       -                                                         keep the last checkpoint readable: its epoch
+    unpin     epoch
+    batch     operator, state, epoch, cursor                            some entries of a pinned epoch, in any order
+
+Every answer names the epoch that it is of. `live` values belong to no epoch.
+"""
+
+from __future__ import annotations
+
+import base64
+import heapq
+import time
+from collections.abc import Callable, Iterator
+from itertools import islice
+from typing import Any
+
+from headwater.common.errors import short_repr
+from headwater.common.query_error import QueryError, QueryProblem, nearest
+from headwater.runtime.slot.query.requests import Json, Scan, integer, text, texts_or_keys
+from headwater.runtime.slot.slot import Slot
+from headwater.state.heap.store import ABSENT
+from headwater.state.keys.key_groups import key_group
+from headwater.state.query.json_form import key_from_json, sort_key, to_json
+from headwater.state.readable_backend import ReadableBackend
+
+PIN_SECONDS = 60.0
+MAX_PINS = 64
+MAX_KEYS = 10_000
+_BREATH = 256
+"""Entries between two breaths."""
+_BATCH_ENTRIES = 20_000
+
+
+class Session:
+    """One reader's connection: what it has pinned, and the keys that it is reading in batches. Closed with it."""
+
+    def __init__(self, slot: Slot, breathe: Callable[[], None] = lambda: None) -> None:
+        self._slot = slot
+        self._breathe = breathe
+        self._pins: dict[int, tuple[list[ReadableBackend[Any]], float]] = {}
+        self._cursors: dict[tuple[str, str, int], list[Any]] = {}
+
+    def answer(self, request: Json) -> Json:
+        """Return the answer. Raises `QueryError`."""
+        self._expire_pins()
+        operation = _OPERATIONS.get(request.get("op"))  # type: ignore[arg-type]
+        if operation is None:
+            raise QueryError(QueryProblem.BAD_REQUEST, f"unknown operation {short_repr(request.get('op'))}")
+        return operation(self, request)
+
+    def close(self) -> None:
+        for epoch in list(self._pins):
+            self._unpin(epoch)
+
+    # --- operations
+
+    def _get(self, request: Json) -> Json:
+        backend, state = self._find(request)
+        keys = [key_from_json(key) for key in texts_or_keys(request, "keys", MAX_KEYS)]
+        for key in keys:
+            if key_group(key, backend.max_parallelism) not in backend.key_groups:
+                raise QueryError(QueryProblem.MOVED, "the key lives in another partition: ask the job server again", 0)
+        epoch = self._epoch_of(request)
+        values = []
+        if epoch is None and request.get("isolation") != "live":
+            epoch = backend.pin()
+            try:
+                values = [self._value(backend, state, key, request, epoch) for key in keys]
+            finally:
+                backend.unpin(epoch)
+        else:
+            values = [self._value(backend, state, key, request, epoch) for key in keys]
+        return {"epoch": epoch, "values": values}
+
+    def _value(self, backend: ReadableBackend[Any], state: Json, key: Any, request: Json, epoch: int | None) -> Json:
+        name = state["name"]
+        if not state["namespaced"]:
+            found = backend.read(name, key, None, epoch)
+            return {"found": False} if found is ABSENT else {"found": True, "value": to_json(found)}
+        if request.get("namespace") is not None:
+            namespaces = [key_from_json(request["namespace"])]
+        else:
+            namespaces = backend.namespaces_to_try(name, key, epoch)
+        entries = []
+        for namespace in namespaces:
+            found = backend.read(name, key, namespace, epoch)
+            if found is not ABSENT:
+                entries.append({"namespace": to_json(namespace), "value": to_json(found)})
+        return {"found": True, "value": entries} if entries else {"found": False}
+
+    def _scan(self, request: Json) -> Json:
+        backend, state = self._find(request)
+        scan = Scan.of(request)
+        epoch = self._epoch_of(request)
+        pinned = epoch is None and request.get("isolation") != "live"
+        if pinned:
+            epoch = backend.pin()
+        try:
+            rows, more = self._page(backend, state, scan, epoch)
+        finally:
+            if pinned:
+                backend.unpin(epoch)  # type: ignore[arg-type]
+        return {"epoch": epoch, "rows": rows, "more": more}
+
+    def _page(
+        self, backend: ReadableBackend[Any], state: Json, scan: Scan, epoch: int | None
+    ) -> tuple[list[Json], bool]:
+        name, namespaced = state["name"], state["namespaced"]
+        by_order: dict[Any, list[Any]] = {}  # {sort key: the stored keys: a key, or its (key, namespace) pairs}
+        for stored in self._breathing(iter(backend.candidates(name, epoch))):
+            order = sort_key(stored[0] if namespaced else stored)
+            if scan.takes(order):
+                by_order.setdefault(order, []).append(stored)
+        rows: list[Json] = []
+        size = 0
+        orders = heapq.nsmallest(scan.limit + 1, by_order)
+        after = orders[-1] if orders else None
+        while orders:
+            for order in self._breathing(iter(orders)):
+                if len(rows) >= scan.limit or size > scan.max_bytes:
+                    return rows, True
+                row = self._row(backend, name, namespaced, by_order[order], epoch)
+                if row is not None:
+                    rows.append(row)
+                    size += len(str(row))
+            last = after
+            orders = heapq.nsmallest(scan.limit + 1, (order for order in by_order if order > last))
+            after = orders[-1] if orders else None
+        return rows, False
+
+    def _row(
+        self, backend: ReadableBackend[Any], name: str, namespaced: bool, stored: list[Any], epoch: int | None
+    ) -> Json | None:
+        if not namespaced:
+            found = backend.read(name, stored[0], None, epoch)
+            return None if found is ABSENT else {"key": to_json(stored[0]), "value": to_json(found)}
+        entries = []
+        for key, namespace in sorted(stored, key=lambda pair: sort_key(pair[1])):
+            found = backend.read(name, key, namespace, epoch)
+            if found is not ABSENT:
+                entries.append({"namespace": to_json(namespace), "value": to_json(found)})
+        return {"key": to_json(stored[0][0]), "value": entries} if entries else None
+
+    def _list(self, request: Json) -> Json:
+        operators = []
+        for backend in self._backends():
+            states = backend.described()
+            for state in states:
+                if request.get("counts"):
+                    state["entries"] = sum(1 for _ in self._breathing(iter(backend.candidates(state["name"], None))))
+            operators.append({"uid": backend.uid, "epoch": backend.durable_epoch, "states": states})
+        return {"operators": operators}
+
+    def _pin(self, request: Json) -> Json:
+        if len(self._pins) >= MAX_PINS:
+            raise QueryError(QueryProblem.TOO_MANY_READERS, f"this connection already holds {MAX_PINS} epochs")
+        backends = self._backends()
+        pinned = [(backend, backend.pin()) for backend in backends]
+        epochs = {epoch for _, epoch in pinned}
+        if len(epochs) != 1 or next(iter(epochs)) in self._pins:
+            for backend, epoch in pinned:
+                backend.unpin(epoch)
+            if len(epochs) == 1:
+                return {"epoch": next(iter(epochs))}
+            raise QueryError(QueryProblem.NOT_YET, "a checkpoint is just being completed: ask again", 0.01)
+        (epoch,) = epochs
+        self._pins[epoch] = (backends, time.monotonic() + PIN_SECONDS)
+        return {"epoch": epoch}
+
+    def _release(self, request: Json) -> Json:
+        self._unpin(integer(request, "epoch"))
+        return {}
+
+    def _batch(self, request: Json) -> Json:
+        """Some entries of a pinned epoch as Arrow. `cursor` is 0 first, then what the answer before says."""
+        from headwater.runtime.slot.query.arrow import rows_of, to_arrow  # takes a while to load
+
+        backend, state = self._find(request)
+        epoch, position = integer(request, "epoch"), integer(request, "cursor")
+        name, namespaced = state["name"], state["namespaced"]
+        place = (backend.uid, name, epoch)
+        if position == 0 or place not in self._cursors:
+            self._cursors[place] = list(self._breathing(iter(backend.candidates(name, epoch))))
+        keys = self._cursors[place]
+        is_map = state["kind"] == "map"
+        rows: list[Json] = []
+        for stored in self._breathing(islice(keys, position, position + _BATCH_ENTRIES)):
+            key, namespace = stored if namespaced else (stored, None)
+            found = backend.read(name, key, namespace, epoch)
+            if found is not ABSENT:
+                forms = to_json(key), to_json(namespace), to_json(found)
+                rows += rows_of(*forms, namespaced=namespaced, is_map=is_map)
+        position += _BATCH_ENTRIES
+        more = position < len(keys)
+        if not more:
+            del self._cursors[place]
+        columns = ["key", *(["namespace"] if namespaced else []), *(["map_key"] if is_map else []), "value"]
+        arrow = base64.b64encode(to_arrow(rows, columns)).decode()
+        return {"epoch": epoch, "arrow": arrow, "cursor": position if more else None}
+
+    # --- finding
+
+    def _backends(self) -> list[ReadableBackend[Any]]:
+        runner = self._slot.readable
+        if runner is None:
+            raise QueryError(QueryProblem.RESTORING, "the slot is loading a checkpoint", 0.2)
+        return [backend for backend in runner.backends() if isinstance(backend, ReadableBackend)]
+
+    def _find(self, request: Json) -> tuple[ReadableBackend[Any], Json]:
+        uid, name = text(request, "operator"), text(request, "state")
+        backends = {backend.uid: backend for backend in self._backends()}
+        backend = backends.get(uid)
+        if backend is None:
+            raise QueryError(
+                QueryProblem.UNKNOWN_OPERATOR, f"there is no operator '{uid}' here; {nearest(uid, backends)}"
+            )
+        states = {state["name"]: state for state in backend.described()}
+        if name not in states:
+            raise QueryError(
+                QueryProblem.UNKNOWN_STATE, f"operator '{uid}' has no state '{name}'; {nearest(name, states)}"
+            )
+        return backend, states[name]
+
+    @staticmethod
+    def _epoch_of(request: Json) -> int | None:
+        return None if request.get("epoch") is None else integer(request, "epoch")
+
+    def _breathing(self, items: Iterator[Any]) -> Iterator[Any]:
+        """Yield `items`, and let the processing thread run in between."""
+        while some := list(islice(items, _BREATH)):
+            yield from some
+            self._breathe()
+
+    # --- pins
+
+    def _unpin(self, epoch: int) -> None:
+        backends, _ = self._pins.pop(epoch, ((), 0.0))
+        for backend in backends:
+            backend.unpin(epoch)
+        for place in [place for place in self._cursors if place[2] == epoch]:
+            del self._cursors[place]
+
+    def _expire_pins(self) -> None:
+        for epoch, (_, until) in list(self._pins.items()):
+            if time.monotonic() > until:
+                self._unpin(epoch)
+
+
+_OPERATIONS: dict[str, Callable[[Session, Json], Json]] = {
+    "get": Session._get,
+    "scan": Session._scan,
+    "list": Session._list,
+    "pin": Session._pin,
+    "unpin": Session._release,
+    "batch": Session._batch,
+}
+
+SLOW = frozenset({"scan", "list", "batch"})
+"""Operations that look at all keys."""
