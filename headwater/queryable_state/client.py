@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from types import TracebackType
 from typing import Any
 
 from headwater.common.completable_future import CompletableFuture
+from headwater.common.errors import InvalidKeyError
 from headwater.common.query_error import QueryError, QueryProblem
+from headwater.datastream.connectors.archive.closed_window import key_text
 from headwater.queryable_state.http_locator import HttpLocator
 from headwater.queryable_state.reader import COMMITTED, Page, StateReader, StateValue
+from headwater.queryable_state.series import BEGINNING_MS, END_MS, Series
 from headwater.queryable_state.sql import SqlResult, run_sql
 from headwater.state.descriptors import StateDescriptor
 from headwater.state.query.json_form import value_from_json
@@ -93,6 +97,19 @@ class QueryableStateClient:
         """Run `select ... from operator.state ...` over one checkpoint of all slots. Needs `headwater[duckdb]`."""
         return run_sql(self.reader(job_id), query)
 
+    def series(self, job_id: str, name: str, key: Any, from_ms: int = BEGINNING_MS, to_ms: int = END_MS) -> Series:
+        """Return the windows of `key` that share a moment with [from_ms, to_ms): closed ones, then open ones.
+
+        All are of one checkpoint. The server joins archive and state, and knows how to reach both.
+        """
+        try:
+            text = key_text(key)
+        except InvalidKeyError as error:
+            raise QueryError(QueryProblem.BAD_KEY, str(error)) from None
+        found = Series.from_json(self._locator(job_id).series(name, text, from_ms, to_ms), key)
+        windows = [window._replace(value=value_from_json(window.value)) for window in found.windows]
+        return replace(found, windows=windows)
+
     # --- by queryable name, as in Flink
 
     def get_kv_state(
@@ -121,9 +138,11 @@ class QueryableStateClient:
         with self._lock:
             reader = self._readers.get(job_id)
             if reader is None:
-                locator = HttpLocator(self._host, self._port, self._token, job_id, self._seconds, tls=self._tls)
-                reader = self._readers[job_id] = StateReader(locator, self._seconds)
+                reader = self._readers[job_id] = StateReader(self._locator(job_id), self._seconds)
             return reader
+
+    def _locator(self, job_id: str) -> HttpLocator:
+        return HttpLocator(self._host, self._port, self._token, job_id, self._seconds, tls=self._tls)
 
     def shutdown_and_wait(self) -> None:
         """Flink's name for `close`."""

@@ -13,7 +13,7 @@ the processing thread, except `committed_value` and those of `ReadableBackend`.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final, overload
 
 from headwater.common.errors import StateError
@@ -95,6 +95,10 @@ class KeyedStateBackend(ABC):
     @abstractmethod
     def get_folded_panes(self, name: str) -> FoldedPanes:
         """Return panes for the accumulators of windows, used many at a time. States and panes must not share a name."""
+
+    @abstractmethod
+    def show_as(self, name: str, result_of: Callable[[Any], Any]) -> None:
+        """Let queries of the state `name` show `result_of(value)`. It must not change the value."""
 
     @abstractmethod
     def get_element_panes(self, name: str) -> ElementPanes:

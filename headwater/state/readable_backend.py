@@ -9,7 +9,7 @@ holds the lock longer than it takes to find one entry, or to list the keys.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, Generic
 
 from headwater.common.errors import StateError
@@ -128,9 +128,11 @@ class ReadableBackend(KeyedStateBackend, Generic[S]):
             return ABSENT
         if registered.layout.ttl:
             found = _unstamped(found, registered.layout.kind, registered.policy)
-        if isinstance(registered.descriptor, AggregatingStateDescriptor) and found is not ABSENT:
+        if found is ABSENT:
+            return ABSENT
+        if isinstance(registered.descriptor, AggregatingStateDescriptor):
             return registered.descriptor.get_agg_function().get_result(captured(found))
-        return found
+        return found if registered.result_of is None else registered.result_of(captured(found))
 
     def _registered_as(self, name: str) -> Registered[S]:
         registered = self._states.get(name)
@@ -139,6 +141,9 @@ class ReadableBackend(KeyedStateBackend, Generic[S]):
         return registered
 
     # --- for the processing thread
+
+    def show_as(self, name: str, result_of: Callable[[Any], Any]) -> None:
+        self._known(name).result_of = result_of
 
     def committed_value(self, state_name: str, key: Any, namespace: Any = None) -> Any:
         registered = self._known(state_name)

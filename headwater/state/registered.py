@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -56,6 +56,8 @@ class Registered(Generic[S]):
     policy: TtlPolicy | None = None
     expiring: TtlState | None = None
     type_check: StateTypeCheck | None = None
+    result_of: Callable[[Any], Any] | None = None
+    """What makes of a stored value the one that queries show; None: it is itself."""
     to_examine: Iterator[Any] = field(default_factory=lambda: iter(()))
     """Keys that the current round of TTL clean-up has not examined yet. Only the heap backend uses it."""
 

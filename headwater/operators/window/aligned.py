@@ -58,6 +58,7 @@ class AlignedWindowOperator(WindowOperatorBase):
         if isinstance(contents, Reduced):
             return panes, _reducing(panes, method_of(contents.function, "reduce", "reduce"))
         self._result_of = contents.function.get_result
+        self._backend.show_as(self.state_name, contents.function.get_result)
         return panes, _aggregating(panes, contents)
 
     # -- records ------------------------------------------------------------------------------------------------------

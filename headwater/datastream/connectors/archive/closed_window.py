@@ -10,7 +10,11 @@ from typing import Any, NamedTuple
 
 from headwater.common.errors import InvalidKeyError, TypeMismatchError, short_repr
 from headwater.operators.functions.window import WindowFunction
+from headwater.state.query.json_form import to_json
 from headwater.time.windows import TimeWindow
+
+_NO_FORM = '{"$repr":'
+"""How the JSON of an object begins that has none. In text, its quotes would be escaped."""
 
 
 class ClosedWindow(NamedTuple):
@@ -56,27 +60,17 @@ def _plain_key(key: Any) -> Any:
     )
 
 
-def key_of_json(value: Any) -> Any:
-    """Return the key that a request means by the JSON `value`: an array is a tuple. Raises InvalidKeyError."""
-    if isinstance(value, list):
-        return tuple(key_of_json(part) for part in value)
-    if isinstance(value, dict):
-        raise InvalidKeyError(f"an object is no key of a series; found {short_repr(value)}")
-    return value
-
-
 def value_text(value: Any) -> str:
-    """Return `value` as JSON. Raises TypeMismatchError if it is none, or would become another value."""
-    kind = type(value)
-    if kind is int:
+    """Return `value` in the form in which queries show it. Raises TypeMismatchError if it has none."""
+    if type(value) is int:
         return str(value)
-    try:
-        return _json(value)
-    except (TypeError, ValueError) as error:
+    text = _json(to_json(value))
+    if _NO_FORM in text:
         raise TypeMismatchError(
-            f"the value of a window in a series is JSON; found {kind.__name__}: {short_repr(value)} ({error}). Let the "
-            f"function of the window return numbers, text, None, lists or dicts"
-        ) from None
+            f"the value of a window in a series has no form in JSON: {type(value).__name__} {short_repr(value)}. Let "
+            f"the function of the window return numbers, text, times, lists, dicts or dataclasses of these"
+        )
+    return text
 
 
 def _json(value: Any) -> str:

@@ -25,7 +25,7 @@ REPLACE: Final = (
 READ: Final = (
     "SELECT start_ms, end_ms, CAST(value AS text), job_id, epoch FROM headwater_windows AS w "
     "JOIN headwater_writers USING (writer) "
-    "WHERE w.series = %s AND key = %s AND start_ms < %s AND end_ms > %s ORDER BY start_ms, end_ms"
+    "WHERE w.series = %s AND key = %s AND start_ms < %s AND end_ms > %s ORDER BY start_ms, end_ms LIMIT %s"
 )
 
 
@@ -50,5 +50,5 @@ class SqlStore(ArchiveStore):
             writer = self._query(insert, (series, job_id))[0][0]
         return writer, plan
 
-    def read(self, series: str, key: str, from_ms: int, to_ms: int) -> list[ArchivedWindow]:
-        return [ArchivedWindow(*row) for row in self._query(READ, (series, key, to_ms, from_ms))]
+    def read(self, series: str, key: str, from_ms: int, to_ms: int, most: int) -> list[ArchivedWindow]:
+        return [ArchivedWindow(*row) for row in self._query(READ, (series, key, to_ms, from_ms, most))]

@@ -118,8 +118,8 @@ class ArchiveStore(ABC):
         """Write `prepared`, all of one job and series, in one transaction, unless it is there. Durable on return."""
 
     @abstractmethod
-    def read(self, series: str, key: str, from_ms: int, to_ms: int) -> list[ArchivedWindow]:
-        """Return the windows of `key` that share a moment with [from_ms, to_ms), ordered by start and end."""
+    def read(self, series: str, key: str, from_ms: int, to_ms: int, most: int) -> list[ArchivedWindow]:
+        """Return the first `most` windows of `key` that share a moment with [from_ms, to_ms), by start and end."""
 
     @abstractmethod
     def close(self) -> None: ...
