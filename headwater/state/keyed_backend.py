@@ -97,8 +97,11 @@ class KeyedStateBackend(ABC):
         """Return panes for the accumulators of windows, used many at a time. States and panes must not share a name."""
 
     @abstractmethod
-    def show_as(self, name: str, result_of: Callable[[Any], Any]) -> None:
-        """Let queries of the state `name` show `result_of(value)`. It must not change the value."""
+    def show_as(self, name: str, result_of: Callable[[Any], Any] | None, *, always: bool) -> None:
+        """Let queries of the state `name` show `result_of(value)`, which must not change the value; None: the value.
+
+        `always`: keep it readable as of the last checkpoint even if nobody asks for a long time.
+        """
 
     @abstractmethod
     def get_element_panes(self, name: str) -> ElementPanes:

@@ -142,8 +142,9 @@ class ReadableBackend(KeyedStateBackend, Generic[S]):
 
     # --- for the processing thread
 
-    def show_as(self, name: str, result_of: Callable[[Any], Any]) -> None:
-        self._known(name).result_of = result_of
+    def show_as(self, name: str, result_of: Callable[[Any], Any] | None, *, always: bool) -> None:
+        registered = self._known(name)
+        registered.result_of, registered.always_readable = result_of, always
 
     def committed_value(self, state_name: str, key: Any, namespace: Any = None) -> Any:
         registered = self._known(state_name)

@@ -47,6 +47,7 @@ class AlignedWindowOperator(WindowOperatorBase):
 
     def open(self) -> None:
         self._panes, self._add = self._open_panes()
+        self._backend.show_as(self.state_name, self._result_of, always=self.settings.whole_panes)
         super().open()
 
     def _open_panes(self) -> tuple[Panes, AddToPanes]:
@@ -58,7 +59,6 @@ class AlignedWindowOperator(WindowOperatorBase):
         if isinstance(contents, Reduced):
             return panes, _reducing(panes, method_of(contents.function, "reduce", "reduce"))
         self._result_of = contents.function.get_result
-        self._backend.show_as(self.state_name, contents.function.get_result)
         return panes, _aggregating(panes, contents)
 
     # -- records ------------------------------------------------------------------------------------------------------
