@@ -32,26 +32,26 @@ class AsyncQueryableStateClient:
         self._client = QueryableStateClient(host, port, token, timeout_seconds=timeout_seconds, tls=tls)
         self._pool = ThreadPoolExecutor(max_concurrency, thread_name_prefix="state-client")
 
-    async def get(self, job_id: str, operator: str, state: str, key: Any, *, isolation: str = COMMITTED) -> StateValue:
+    async def get(self, job_id: Any, operator: str, state: str, key: Any, *, isolation: str = COMMITTED) -> StateValue:
         return await self._run(lambda: self._client.get(job_id, operator, state, key, isolation=isolation))
 
     async def get_many(
-        self, job_id: str, operator: str, state: str, keys: Sequence[Any], *, isolation: str = COMMITTED
+        self, job_id: Any, operator: str, state: str, keys: Sequence[Any], *, isolation: str = COMMITTED
     ) -> list[StateValue]:
         return await self._run(lambda: self._client.get_many(job_id, operator, state, keys, isolation=isolation))
 
-    async def scan(self, job_id: str, operator: str, state: str, **options: Any) -> Page:
+    async def scan(self, job_id: Any, operator: str, state: str, **options: Any) -> Page:
         return await self._run(lambda: self._client.scan(job_id, operator, state, **options))
 
-    async def list_states(self, job_id: str) -> list[dict[str, Any]]:
+    async def list_states(self, job_id: Any) -> list[dict[str, Any]]:
         return await self._run(lambda: self._client.list_states(job_id))
 
     async def series(
-        self, job_id: str, name: str, key: Any, from_ms: int = BEGINNING_MS, to_ms: int = END_MS
+        self, job_id: Any, name: str, key: Any, from_ms: int = BEGINNING_MS, to_ms: int = END_MS
     ) -> Series:
         return await self._run(lambda: self._client.series(job_id, name, key, from_ms, to_ms))
 
-    async def sql(self, job_id: str, query: str) -> SqlResult:
+    async def sql(self, job_id: Any, query: str) -> SqlResult:
         return await self._run(lambda: self._client.sql(job_id, query))
 
     async def get_kv_state(self, job_id: Any, queryable_state_name: str, key: Any) -> Any:

@@ -9,13 +9,14 @@ from types import TracebackType
 from typing import Any
 
 from headwater.common.completable_future import CompletableFuture
-from headwater.common.errors import InvalidKeyError
+from headwater.common.errors import TypeMismatchError, short_repr
+from headwater.common.job_client import JobClient
 from headwater.common.query_error import QueryError, QueryProblem
-from headwater.datastream.connectors.archive.closed_window import key_text
 from headwater.queryable_state.http_locator import HttpLocator
 from headwater.queryable_state.reader import COMMITTED, Page, StateReader, StateValue
-from headwater.queryable_state.series import BEGINNING_MS, END_MS, Series
+from headwater.queryable_state.series import BEGINNING_MS, END_MS, Series, read_series
 from headwater.queryable_state.sql import SqlResult, run_sql
+from headwater.runtime.job.handle import LocalJobClient
 from headwater.state.descriptors import StateDescriptor
 from headwater.state.query.json_form import value_from_json
 
@@ -42,9 +43,18 @@ class QueryableStateClient:
         self._lock = threading.Lock()
         self._readers: dict[str, StateReader] = {}
 
+    @classmethod
+    def of(cls, job_client: JobClient, *, timeout_seconds: float = 10.0) -> QueryableStateClient:
+        """Return a client for the job that this program started with `execute_async()`. It needs no server."""
+        if not isinstance(job_client, LocalJobClient):
+            raise TypeMismatchError(f"expected what execute_async() returned, found {short_repr(job_client)}")
+        client = cls("", 0, timeout_seconds=timeout_seconds)
+        client._readers[str(job_client.get_job_id())] = StateReader(_OwnJob(job_client), timeout_seconds)
+        return client
+
     # --- by operator and state
 
-    def get(self, job_id: str, operator: str, state: str, key: Any, *, isolation: str = COMMITTED) -> StateValue:
+    def get(self, job_id: Any, operator: str, state: str, key: Any, *, isolation: str = COMMITTED) -> StateValue:
         """Return the value of one key. Raises `QueryError`: UNKNOWN_KEY if there is none."""
         (found,) = self.get_many(job_id, operator, state, [key], isolation=isolation)
         if not found.found:
@@ -55,7 +65,7 @@ class QueryableStateClient:
         return found
 
     def get_many(
-        self, job_id: str, operator: str, state: str, keys: Sequence[Any], *, isolation: str = COMMITTED
+        self, job_id: Any, operator: str, state: str, keys: Sequence[Any], *, isolation: str = COMMITTED
     ) -> list[StateValue]:
         """Return the values of several keys, in their order: `found` is False where there is none.
 
@@ -65,7 +75,7 @@ class QueryableStateClient:
 
     def scan(
         self,
-        job_id: str,
+        job_id: Any,
         operator: str,
         state: str,
         *,
@@ -85,28 +95,24 @@ class QueryableStateClient:
         )
         return Page([_as_python(row) for row in found.rows], found.next_page)
 
-    def scan_all(self, job_id: str, operator: str, state: str, **options: Any) -> Iterator[StateValue]:
+    def scan_all(self, job_id: Any, operator: str, state: str, **options: Any) -> Iterator[StateValue]:
         """Yield all entries that `scan` would find, page by page."""
         return map(_as_python, self.reader(job_id).scan_all(operator, state, **options))
 
-    def list_states(self, job_id: str) -> list[dict[str, Any]]:
+    def list_states(self, job_id: Any) -> list[dict[str, Any]]:
         """Return the operators with keyed state, and their states with kinds, types and numbers of keys."""
         return self.reader(job_id).describe()
 
-    def sql(self, job_id: str, query: str) -> SqlResult:
+    def sql(self, job_id: Any, query: str) -> SqlResult:
         """Run `select ... from operator.state ...` over one checkpoint of all slots. Needs `headwater[duckdb]`."""
         return run_sql(self.reader(job_id), query)
 
-    def series(self, job_id: str, name: str, key: Any, from_ms: int = BEGINNING_MS, to_ms: int = END_MS) -> Series:
-        """Return the windows of `key` that share a moment with [from_ms, to_ms): closed ones, then open ones.
+    def series(self, job_id: Any, name: str, key: Any, from_ms: int = BEGINNING_MS, to_ms: int = END_MS) -> Series:
+        """Return the windows of `key` that share a moment with [from_ms, to_ms): closed ones, and those still open.
 
-        All are of one checkpoint. The server joins archive and state, and knows how to reach both.
+        All are of one checkpoint, and each is there once. A key that the series does not know has none.
         """
-        try:
-            text = key_text(key)
-        except InvalidKeyError as error:
-            raise QueryError(QueryProblem.BAD_KEY, str(error)) from None
-        found = Series.from_json(self._locator(job_id).series(name, text, from_ms, to_ms), key)
+        found = read_series(self.reader(job_id), name, key, from_ms, to_ms)
         windows = [window._replace(value=value_from_json(window.value)) for window in found.windows]
         return replace(found, windows=windows)
 
@@ -126,23 +132,25 @@ class QueryableStateClient:
         """
         future: CompletableFuture[Any] = CompletableFuture()
         try:
-            operator, state = self.reader(str(job_id)).queryable(queryable_state_name)
-            future.set_result(self.get(str(job_id), operator, state, key).value)
+            operator, state = self.reader(job_id).queryable(queryable_state_name)
+            future.set_result(self.get(job_id, operator, state, key).value)
         except QueryError as error:
             future.set_exception(error)
         return future
 
     # --- life
 
-    def reader(self, job_id: str) -> StateReader:
+    def reader(self, job_id: Any) -> StateReader:
+        """Return what reads one job, given by its id: a JobID or text."""
+        job_id = str(job_id)
         with self._lock:
             reader = self._readers.get(job_id)
             if reader is None:
-                reader = self._readers[job_id] = StateReader(self._locator(job_id), self._seconds)
+                if not self._host:
+                    raise QueryError(QueryProblem.UNKNOWN_JOB, f"job {job_id} was not started by this program")
+                locator = HttpLocator(self._host, self._port, self._token, job_id, self._seconds, tls=self._tls)
+                reader = self._readers[job_id] = StateReader(locator, self._seconds)
             return reader
-
-    def _locator(self, job_id: str) -> HttpLocator:
-        return HttpLocator(self._host, self._port, self._token, job_id, self._seconds, tls=self._tls)
 
     def shutdown_and_wait(self) -> None:
         """Flink's name for `close`."""
@@ -161,6 +169,22 @@ class QueryableStateClient:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+class _OwnJob:
+    """Finds the slots of a job whose driver is this process."""
+
+    def __init__(self, client: LocalJobClient) -> None:
+        self._client = client
+
+    def locate(self) -> dict[str, Any]:
+        return self._client.locate_state()
+
+    def ask_slot(self, stage: int, partition: int, request: dict[str, Any]) -> dict[str, Any]:
+        return self._client.ask_slot(stage, partition, request)
+
+    def read_archive(self, series: str, key: str, from_ms: int, to_ms: int, epoch: int) -> dict[str, Any]:
+        return self._client.read_archive(series, key, from_ms, to_ms, epoch)
 
 
 def _as_python(found: StateValue) -> StateValue:

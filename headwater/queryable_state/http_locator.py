@@ -36,10 +36,9 @@ class HttpLocator:
         found: Json = self._request("POST", f"/jobs/{quote(self._job_id, safe='')}/state/query", body)
         return found
 
-    def series(self, name: str, key: str, from_ms: int, to_ms: int) -> Json:
-        """Return the answer of `/jobs/:jobid/series/:series/:key`. `key` is JSON."""
-        path = f"/jobs/{quote(self._job_id, safe='')}/series/{quote(name, safe='')}/{quote(key, safe='')}"
-        found: Json = self._request("GET", f"{path}?from={from_ms}&to={to_ms}")
+    def read_archive(self, series: str, key: str, from_ms: int, to_ms: int, epoch: int) -> Json:
+        body = {"series": series, "key": key, "from_ms": from_ms, "to_ms": to_ms, "epoch": epoch}
+        found: Json = self._request("POST", f"/jobs/{quote(self._job_id, safe='')}/series/archive", body)
         return found
 
     def _request(self, method: str, path: str, body: Json | None = None) -> Any:

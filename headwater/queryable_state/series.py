@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import datetime
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from headwater.common.errors import InvalidKeyError
 from headwater.common.query_error import QueryError, QueryProblem
@@ -22,12 +22,6 @@ from headwater.state.query.json_form import to_json
 
 BEGINNING_MS, END_MS = -(1 << 62), 1 << 62
 """Of time, as far as databases can count."""
-
-
-class ArchiveReader(Protocol):
-    """Who reads a job's archives: its driver."""
-
-    def read_archive(self, series: str, key: str, from_ms: int, to_ms: int, epoch: int) -> Json: ...
 
 
 @dataclass(frozen=True)
@@ -43,16 +37,8 @@ class Series:
         windows = [window.to_json() for window in self.windows]
         return {"series": self.name, "key": to_json(self.key), "epoch": self.epoch, "windows": windows}
 
-    @classmethod
-    def from_json(cls, found: Json, key: Any) -> Series:
-        windows = [
-            SeriesWindow(each["start"], each["end"], each["value"], each["status"] == "closed")
-            for each in found["windows"]
-        ]
-        return cls(found["series"], key, found["epoch"], windows)
 
-
-def read_series(reader: StateReader, archives: ArchiveReader, name: str, key: Any, from_ms: int, to_ms: int) -> Series:
+def read_series(reader: StateReader, name: str, key: Any, from_ms: int, to_ms: int) -> Series:
     """Return the windows of `key` that share a moment with [from_ms, to_ms). Raises `QueryError`.
 
     A key that the series does not know has no windows: that is no error, because a series forgets nothing.
@@ -65,10 +51,10 @@ def read_series(reader: StateReader, archives: ArchiveReader, name: str, key: An
         (held,) = reader.get(name, PANES, [key])
     except QueryError as error:
         if error.problem in (QueryProblem.UNKNOWN_OPERATOR, QueryProblem.UNKNOWN_STATE):
-            archives.read_archive(name, text, 0, 0, -1)  # raises, if it is no series, and says which there are
+            reader.locator.read_archive(name, text, 0, 0, -1)  # raises, if it is no series, and says which there are
         raise
     assert held.epoch is not None
-    found = archives.read_archive(name, text, from_ms, to_ms, held.epoch)
+    found = reader.locator.read_archive(name, text, from_ms, to_ms, held.epoch)
     size_ms = found["window_ms"]
     open_windows = {
         (entry["namespace"], entry["namespace"] + size_ms): entry["value"]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import json
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 from headwater.common.errors import ConfigurationError
@@ -43,30 +44,22 @@ def run_sql(reader: StateReader, query: str) -> SqlResult:
 
 
 def _tables(connection: Any, query: str) -> list[tuple[str, str]]:
-    """Return (operator, state) of each table that the query names."""
-    found = []
-    for name in sorted(connection.get_table_names(query, qualified=True)):
-        parts = _split(name)
-        if len(parts) != 2:
-            raise QueryError(
-                QueryProblem.BAD_REQUEST, f"the table {name} is not known; write operator.state, quoted where needed"
-            )
-        found.append((parts[0], parts[1]))
-    return found
+    """Return (operator, state) of each table that the query names. DuckDB itself reads the query."""
+    ((serialized,),) = connection.execute("SELECT json_serialize_sql(?)", [query]).fetchall()
+    parsed = json.loads(serialized)
+    if parsed.get("error"):
+        raise QueryError(QueryProblem.BAD_REQUEST, f"the query cannot be run: {parsed.get('error_message')}")
+    return sorted({(each["schema_name"], each["table_name"]) for each in _base_tables(parsed) if each["schema_name"]})
 
 
-def _split(name: str) -> list[str]:
-    """Split a qualified name at dots outside of quotes."""
-    parts, quoted, part = [], False, ""
-    for character in name:
-        if character == '"':
-            quoted = not quoted
-        elif character == "." and not quoted:
-            parts.append(part)
-            part = ""
-        else:
-            part += character
-    return [*parts, part]
+def _base_tables(node: Any) -> Iterator[dict[str, Any]]:
+    if isinstance(node, dict):
+        if node.get("type") == "BASE_TABLE":
+            yield node
+        node = list(node.values())
+    if isinstance(node, list):
+        for each in node:
+            yield from _base_tables(each)
 
 
 def _load(connection: Any, reader: StateReader, tables: Iterable[tuple[str, str]]) -> int:
@@ -91,8 +84,6 @@ def _table(batches: Iterable[bytes]) -> Any:
 
 
 def _as_text(table: Any) -> Any:
-    import json
-
     import pyarrow as pa
 
     columns = {

@@ -97,15 +97,14 @@ class KeyedStateBackend(ABC):
         """Return panes for the accumulators of windows, used many at a time. States and panes must not share a name."""
 
     @abstractmethod
-    def show_as(self, name: str, result_of: Callable[[Any], Any] | None, *, always: bool) -> None:
-        """Let queries of the state `name` show `result_of(value)`, which must not change the value; None: the value.
-
-        `always`: keep it readable as of the last checkpoint even if nobody asks for a long time.
-        """
-
-    @abstractmethod
     def get_element_panes(self, name: str) -> ElementPanes:
         """Return panes for the elements of windows, used many at a time."""
+
+    def describe_panes(self, name: str, size_ms: int, result_of: Callable[[Any], Any] | None) -> None:
+        """Say how panes are shown to readers: how long they are, and what `result_of` makes of a value."""
+
+    def keep_readable(self) -> None:
+        """Keep the last checkpoint readable for queries, even if nobody asks for a long time."""
 
     @abstractmethod
     def _get_state(self, descriptor: StateDescriptor, namespaced: bool) -> State: ...

@@ -36,6 +36,8 @@ class ReadableBackend(KeyedStateBackend, Generic[S]):
         """The epoch of the last durable checkpoint. After a load, the slot sets it to the loaded one."""
         self._pins: dict[int, int] = {}  # {epoch: number of readers}
         self._closed = False
+        self._kept_readable = False
+        self._panes_shown: dict[str, tuple[int, Callable[[Any], Any] | None]] = {}  # {name: (size, result of a value)}
 
     # --- for readers, in any thread
 
@@ -67,17 +69,9 @@ class ReadableBackend(KeyedStateBackend, Generic[S]):
             self._check(epoch)
             store = registered.store
             found = store.newest(stored_key) if epoch is None else store.durable(stored_key, epoch)
-        return self._shown(registered, found)
-
-    def read_last(self, name: str, key: Any, namespace: Any = None) -> tuple[int, Any]:
-        """Return (epoch, value) as of the last durable checkpoint."""
-        registered = self._registered_as(name)
-        stored_key = (key, namespace) if registered.layout.namespaced else key
-        with self._boundary:
-            epoch = self.durable_epoch
-            self._check(epoch)
-            found = registered.store.durable(stored_key, epoch)
-        return epoch, self._shown(registered, found)
+        shown = self._shown(registered, found)
+        result_of = self._panes_shown[name][1] if name in self._panes_shown else None
+        return shown if result_of is None or shown is ABSENT else result_of(captured(shown))
 
     def candidates(self, name: str, epoch: int | None) -> Iterable[Any]:
         """Return the keys, or (key, namespace) pairs, that may have a value; each once. `read` says which have."""
@@ -95,7 +89,7 @@ class ReadableBackend(KeyedStateBackend, Generic[S]):
             return [pair[1] for pair in store.pairs_to_try(key, epoch)]
 
     def described(self) -> list[dict[str, Any]]:
-        """Return what there is: name, kind and types of each state."""
+        """Return what there is: name, kind and types of each state. The namespace of panes is where they start."""
         found = []
         for name, registered in list(self._states.items()):
             descriptor, layout = registered.descriptor, registered.layout
@@ -106,6 +100,7 @@ class ReadableBackend(KeyedStateBackend, Generic[S]):
                     "kind": layout.kind,
                     "namespaced": layout.namespaced,
                     "ttl": layout.ttl,
+                    "window_ms": self._panes_shown.get(name, (None, None))[0],
                     "type": str(type_info) if type_info is not None else None,
                     "queryable_name": descriptor.get_queryable_state_name() if descriptor is not None else None,
                 }
@@ -128,11 +123,9 @@ class ReadableBackend(KeyedStateBackend, Generic[S]):
             return ABSENT
         if registered.layout.ttl:
             found = _unstamped(found, registered.layout.kind, registered.policy)
-        if found is ABSENT:
-            return ABSENT
-        if isinstance(registered.descriptor, AggregatingStateDescriptor):
+        if isinstance(registered.descriptor, AggregatingStateDescriptor) and found is not ABSENT:
             return registered.descriptor.get_agg_function().get_result(captured(found))
-        return found if registered.result_of is None else registered.result_of(captured(found))
+        return found
 
     def _registered_as(self, name: str) -> Registered[S]:
         registered = self._states.get(name)
@@ -142,9 +135,11 @@ class ReadableBackend(KeyedStateBackend, Generic[S]):
 
     # --- for the processing thread
 
-    def show_as(self, name: str, result_of: Callable[[Any], Any] | None, *, always: bool) -> None:
-        registered = self._known(name)
-        registered.result_of, registered.always_readable = result_of, always
+    def keep_readable(self) -> None:
+        self._kept_readable = True
+
+    def describe_panes(self, name: str, size_ms: int, result_of: Callable[[Any], Any] | None) -> None:
+        self._panes_shown[name] = (size_ms, result_of)
 
     def committed_value(self, state_name: str, key: Any, namespace: Any = None) -> Any:
         registered = self._known(state_name)

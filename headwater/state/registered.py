@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -56,18 +56,9 @@ class Registered(Generic[S]):
     policy: TtlPolicy | None = None
     expiring: TtlState | None = None
     type_check: StateTypeCheck | None = None
-    result_of: Callable[[Any], Any] | None = None
-    """What makes of a stored value the one that queries show; None: it is itself."""
-    always_readable: bool = False
-    """The last checkpoint of it can be read although nobody has asked for some time."""
-
     to_examine: Iterator[Any] = field(default_factory=lambda: iter(()))
     """Keys that the current round of TTL clean-up has not examined yet. Only the heap backend uses it."""
 
     @property
     def layout(self) -> StateLayout:
         return self.form.layout
-
-    @property
-    def is_queryable(self) -> bool:
-        return self.always_readable or (self.descriptor is not None and self.descriptor.is_queryable())

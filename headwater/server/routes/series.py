@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any
 
 from headwater.common.query_error import QueryError
-from headwater.queryable_state.control_locator import ControlLocator
-from headwater.queryable_state.reader import StateReader
-from headwater.queryable_state.series import BEGINNING_MS, END_MS, Series, read_series, time_ms
-from headwater.server.cluster import RunningJob
-from headwater.server.route import Call, Field, Route
-from headwater.server.routes.state import ask_driver, job_of, key_of
+from headwater.queryable_state.series import BEGINNING_MS, END_MS, read_series, time_ms
+from headwater.server.route import Call, Field, Kind, Route
+from headwater.server.routes.state import ask_driver, key_of, read_state
 from headwater.server.state_readers import QueryHttpError
 
 
@@ -21,14 +18,14 @@ async def listing(call: Call) -> dict[str, Any]:
 async def windows(call: Call) -> dict[str, Any]:
     name, key = call.name["series"], key_of(call.name["key"])
     from_ms, to_ms = _bound(call, "from", BEGINNING_MS), _bound(call, "to", END_MS)
-    job = await job_of(call)
-
-    def read(reader: StateReader) -> Series:
-        running = cast(RunningJob, job)  # there is a reader for no other one
-        return read_series(reader, ControlLocator(running.directory, running.card), name, key, from_ms, to_ms)
-
-    found = await call.services.state_readers.read(job, read)
+    found = await read_state(call, lambda reader: read_series(reader, name, key, from_ms, to_ms))
     return found.to_json()
+
+
+async def archive(call: Call) -> dict[str, Any]:
+    """For clients that read slots themselves: only the driver reaches the archive."""
+    found: dict[str, Any] = await ask_driver(call, "read_archive", **call.body)
+    return found
 
 
 def _bound(call: Call, name: str, otherwise: int) -> int:
@@ -50,6 +47,17 @@ ROUTES = (
         query=(
             Field("from", description="windows that end after it: milliseconds since 1970, or ISO 8601"),
             Field("to", description="windows that begin before it"),
+        ),
+    ),
+    Route(
+        "POST",
+        f"{SERIES}/archive",
+        archive,
+        "Closed windows of a key, for clients that read slots directly",
+        body=(
+            Field("series", required=True),
+            Field("key", description="as JSON", required=True),
+            *(Field(name, Kind.INTEGER, required=True) for name in ("from_ms", "to_ms", "epoch")),
         ),
     ),
 )

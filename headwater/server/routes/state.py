@@ -19,7 +19,7 @@ MOST_KEYS = 1000
 
 
 async def listing(call: Call) -> dict[str, Any]:
-    operators = await _read(call, lambda reader: reader.describe())
+    operators = await read_state(call, lambda reader: reader.describe())
     return {"operators": operators}
 
 
@@ -36,7 +36,7 @@ async def value(call: Call) -> dict[str, Any]:
     operator, state = call.name["operator"], call.name["state"]
     key = key_of(call.name["key"])
     isolation = call.query.get("isolation", ISOLATIONS[0])
-    (found,) = await _read(call, lambda reader: reader.get(operator, state, [key], isolation))
+    (found,) = await read_state(call, lambda reader: reader.get(operator, state, [key], isolation))
     if not found.found:
         text = f"state '{state}' of operator '{operator}' has no value for key {key!r} as of epoch {found.epoch}"
         raise QueryHttpError(QueryError(QueryProblem.UNKNOWN_KEY, text))
@@ -48,11 +48,11 @@ async def values(call: Call) -> dict[str, Any]:
     isolation = query.get("isolation", ISOLATIONS[0])
     if "keys" in query:
         keys = _keys(query["keys"])
-        rows = await _read(call, lambda reader: reader.get(operator, state, keys, isolation))
+        rows = await read_state(call, lambda reader: reader.get(operator, state, keys, isolation))
         return {"values": [_row(row) if row.found else _row(row) | {"found": False} for row in rows], "next-page": None}
     bounds = {name: key_of(query[field]) for name, field in (("start", "from"), ("stop", "to")) if field in query}
     options = {name: query[name] for name in ("prefix", "limit", "page") if name in query}
-    page = await _read(call, lambda reader: reader.scan(operator, state, isolation=isolation, **bounds, **options))
+    page = await read_state(call, lambda reader: reader.scan(operator, state, isolation=isolation, **bounds, **options))
     return {"values": [_row(row) for row in page.rows], "next-page": page.next_page}
 
 
@@ -73,7 +73,7 @@ async def ask_driver(call: Call, verb: str, **arguments: Any) -> dict[str, Any]:
     return found
 
 
-async def _read(call: Call, read: Callable[[StateReader], T]) -> T:
+async def read_state(call: Call, read: Callable[[StateReader], T]) -> T:
     return await call.services.state_readers.read(await job_of(call), read)
 
 

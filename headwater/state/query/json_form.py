@@ -139,7 +139,7 @@ def key_from_json(found: Any) -> Any:
     try:
         key = _parse(found, 0)
         stable_hash(key)
-    except (InvalidKeyError, ValueError, TypeError, ArithmeticError, KeyError) as error:
+    except (InvalidKeyError, ValueError, TypeError, ArithmeticError, LookupError) as error:
         raise _bad_key(found, str(error)) from None
     return key
 

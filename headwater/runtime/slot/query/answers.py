@@ -50,9 +50,9 @@ class Session:
     def answer(self, request: Json) -> Json:
         """Return the answer. Raises `QueryError`."""
         self._expire_pins()
-        operation = _OPERATIONS.get(request.get("op"))  # type: ignore[arg-type]
+        operation = _OPERATIONS.get(text(request, "op"))
         if operation is None:
-            raise QueryError(QueryProblem.BAD_REQUEST, f"unknown operation {short_repr(request.get('op'))}")
+            raise QueryError(QueryProblem.BAD_REQUEST, f"unknown operation {short_repr(request['op'])}")
         return operation(self, request)
 
     def close(self) -> None:
@@ -262,5 +262,7 @@ _OPERATIONS: dict[str, Callable[[Session, Json], Json]] = {
     "batch": Session._batch,
 }
 
-SLOW = frozenset({"scan", "list", "batch"})
-"""Operations that look at all keys."""
+
+def is_slow(request: Json) -> bool:
+    """Return True for an operation that looks at all keys."""
+    return any(request.get("op") == slow for slow in ("scan", "list", "batch"))

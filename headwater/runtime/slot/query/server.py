@@ -29,7 +29,7 @@ from headwater.runtime.slot.protocol import (
     query_secret,
     send,
 )
-from headwater.runtime.slot.query.answers import SLOW, Session
+from headwater.runtime.slot.query.answers import Session, is_slow
 from headwater.runtime.slot.query.requests import Json
 from headwater.runtime.slot.slot import Slot
 
@@ -126,7 +126,7 @@ class QueryServer:
             for index, (connection, request) in enumerate(requests):
                 if index >= MAX_WAITING:
                     self._refuse(connection, QueryError(QueryProblem.TOO_MANY_READERS, _TOO_MANY, 0.1))
-                elif request.get("op") in SLOW:
+                elif is_slow(request):
                     self._begin_scan(connection, request)
                 else:
                     self._answer(connection, request)
