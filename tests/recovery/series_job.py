@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 
-from headwater.common import Time, WatermarkStrategy
+from headwater.common import Duration, Time, WatermarkStrategy
 from headwater.datastream import StreamExecutionEnvironment
 from headwater.datastream.connectors.archive import SqliteArchive
 from headwater.datastream.connectors.data_generator import DataGeneratorSource
@@ -21,8 +21,8 @@ SERIES = "records"
 
 
 def event(number: int) -> tuple[str, int, int]:
-    """(key, when, 1): a key has a record in every 50 ms to 110 ms of event time."""
-    return f"key-{number * 7 % KEYS:02d}", number * 5 - number * 37 % 30, 1
+    """(key, when, 1). Records are out of order by up to 30 ms; those of a key are 80 ms apart."""
+    return f"key-{number * 7 % KEYS:02d}", 1000 + number * 5 - number * 37 % 30, 1
 
 
 def windows_of(key: str, records: int) -> list[tuple[int, int, int]]:
@@ -42,11 +42,10 @@ def windows_of(key: str, records: int) -> list[tuple[int, int, int]]:
 def main(archive: str, rate: int) -> None:
     env = StreamExecutionEnvironment.get_execution_environment()
     source = DataGeneratorSource(event, rate_per_second=rate)
-    watermarks = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(lambda each, _: each[1] - 40)
+    watermarks = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_millis(100))
     records = env.from_source(source, WatermarkStrategy.no_watermarks(), "records").uid("source").set_parallelism(1)
     (
-        records.assign_timestamps_and_watermarks(watermarks)
-        .map(lambda each: each)
+        records.assign_timestamps_and_watermarks(watermarks.with_timestamp_assigner(lambda each, _: each[1]))
         .key_by(lambda each: each[0])
         .window(TumblingEventTimeWindows.of(Time.milliseconds(WINDOW_MS)))
         .as_queryable_series(SERIES, lambda a, b: (a[0], a[1], a[2] + b[2]), SqliteArchive(archive))
