@@ -11,6 +11,7 @@ import sys
 from headwater.common import Duration, WatermarkStrategy
 from headwater.datastream import KeyedProcessFunction, RuntimeContext, StreamExecutionEnvironment
 from headwater.datastream.connectors.file_system import FileSource, StreamFormat
+from headwater.datastream.connectors.function_sink import DiscardSink
 from headwater.datastream.state import MapStateDescriptor, ValueStateDescriptor
 
 
@@ -42,7 +43,7 @@ class Followers(KeyedProcessFunction):
 
 
 class Ranking(KeyedProcessFunction):
-    """Of all posts: the ten with the most likes."""
+    """Of all posts: the ten with the most likes. Tells when they change."""
 
     def open(self, runtime_context: RuntimeContext):
         self.likes = runtime_context.get_map_state(MapStateDescriptor("likes"))
@@ -56,8 +57,11 @@ class Ranking(KeyedProcessFunction):
             top = [entry for entry in self.top.value() or [] if entry[0] != post] + [[post, likes]]
         else:  # any other post may move up
             top = [[other, count] for other, count in self.likes.items()]
-        self.top.update(sorted(top, key=lambda entry: (-entry[1], entry[0]))[:10])
-        return []
+        before = self.top.value()
+        top = sorted(top, key=lambda entry: (-entry[1], entry[0]))[:10]
+        if top != before:
+            self.top.update(top)
+            yield top
 
 
 class Position(KeyedProcessFunction):
@@ -82,9 +86,9 @@ def main(log):
     likes = events.filter(lambda each: each["event"] in ("Liked", "Unliked")).key_by(lambda each: each["post"])
     follows = events.filter(lambda each: each["event"] in ("Followed", "Unfollowed")).key_by(lambda each: each["whom"])
     likes = likes.process(Likes()).uid("likes")
-    likes.key_by(lambda each: "all").process(Ranking()).uid("ranking").print()
-    follows.process(Followers()).uid("followers").print()
-    events.key_by(lambda each: "log").process(Position()).uid("position").print()
+    likes.key_by(lambda each: "all").process(Ranking()).uid("ranking").print().uid("changes")
+    follows.process(Followers()).uid("followers").sink_to(DiscardSink()).uid("no-more-follows")
+    events.key_by(lambda each: "log").process(Position()).uid("position").sink_to(DiscardSink()).uid("no-more-events")
     env.execute("read-side-v1")
 
 

@@ -1,10 +1,10 @@
 """The write side of a small social network: decides about commands, and appends events to the log.
 
-    headwater run -c network/write-job examples/social_network/write_side.py network/commands network/log network/refused
+    cd network && headwater run -c write-job ../examples/social_network/write_side.py commands log refused
 
-A command is a line of JSON, such as {"at": 17, "user": "ann", "do": "like", "post": "p1"}. What it changes belongs to one
-post or one user, so that is the key. A command that makes no sense is refused, with the reason. What is accepted has
-happened: an event, in a log that is never changed.
+A command is a line of JSON, such as {"at": 17, "user": "ann", "do": "like", "post": "p1"}. What it changes belongs to
+one post or one user, so that is the key. A command that makes no sense is refused, with the reason. What is accepted
+has happened: an event, in a log that is never changed.
 """
 
 import json
