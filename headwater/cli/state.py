@@ -99,7 +99,7 @@ def _ls(reader: StateReader, given: argparse.Namespace) -> int:
             state["kind"] + (" with TTL" if state["ttl"] else ""),
             state["type"] or "-",
             state["queryable_name"] or "-",
-            str(state["entries"]),
+            "-" if state["entries"] is None else str(state["entries"]),
         ]
         for operator in operators
         for state in operator["states"]

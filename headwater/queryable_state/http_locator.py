@@ -6,7 +6,7 @@ import http.client
 import json
 import ssl
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 from headwater.common.query_error import QueryError, QueryProblem
 from headwater.runtime.slot.query.requests import Json
@@ -41,7 +41,7 @@ class HttpLocator:
         found: Json = self._request("POST", f"/jobs/{quote(self._job_id, safe='')}/series/archive", body)
         return found
 
-    def _request(self, method: str, path: str, body: Json | None = None) -> Any:
+    def _request(self, method: str, path: str, body: Json | None = None, hops: int = 3) -> Any:
         connection = (
             http.client.HTTPSConnection(
                 self._host, self._port, timeout=self._seconds, context=ssl.create_default_context()
@@ -65,6 +65,11 @@ class HttpLocator:
             connection.close()
         if response.status == 200:
             return answer
+        if response.status == 307 and hops:  # this server stands by: ask the one that leads from now on
+            leader = urlsplit(response.headers.get("Location", ""))
+            if leader.hostname and leader.port:
+                self._host, self._port, self._tls = leader.hostname, leader.port, leader.scheme == "https"
+                return self._request(method, path, body, hops - 1)
         if isinstance(answer, dict) and "code" in answer:
             raise QueryError.from_json({"text": answer["errors"][0], **answer})
         text = "; ".join(answer.get("errors", ())) if isinstance(answer, dict) else ""

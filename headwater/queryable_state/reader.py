@@ -149,18 +149,19 @@ class StateReader:
                 return
             page = self.scan(operator, state, page=page.next_page, **options)
 
-    def describe(self, counts: bool = True) -> list[Json]:
-        """Return the operators with their states: kinds, types, and with `counts` the number of keys."""
+    def describe(self) -> list[Json]:
+        """Return the operators with their states: kinds, types, the number of keys (None: a slot does not know)."""
 
         def read(locations: Locations) -> list[Json]:
             found: dict[str, Json] = {}
             for slot in [slot for place in _stages(locations) for slot in locations.slots_of(place)]:
-                for operator in self._ask(locations, slot, {"op": "list", "counts": counts})["operators"]:
+                for operator in self._ask(locations, slot, {"op": "list"})["operators"]:
                     known = found.setdefault(operator["uid"], {"epoch": operator["epoch"], "states": {}})
                     known["epoch"] = min(known["epoch"], operator["epoch"])
                     for state in operator["states"]:
                         first = known["states"].setdefault(state["name"], {**state, "entries": 0})
-                        first["entries"] += state.get("entries", 0)
+                        unknown = first["entries"] is None or state["entries"] is None
+                        first["entries"] = None if unknown else first["entries"] + state["entries"]
             return [
                 {
                     "uid": place.uid,
@@ -178,7 +179,7 @@ class StateReader:
         """Return (operator's uid, state) of a queryable name. Raises `QueryError` UNKNOWN_STATE."""
         found = self._queryable.get(name)
         if found is None:
-            for operator in self.describe(counts=False):
+            for operator in self.describe():
                 for state in operator["states"]:
                     if state["queryable_name"] is not None:
                         self._queryable[state["queryable_name"]] = (operator["uid"], state["name"])
@@ -234,8 +235,9 @@ class StateReader:
 
 
 def _stages(locations: Locations) -> list[OperatorPlace]:
-    """One operator per stage: all of a stage share their slots."""
-    return list({place.stage: place for place in locations.operators}.values())
+    """One operator per stage, with the most slots: all of a stage share theirs."""
+    ordered = sorted(locations.operators, key=lambda place: place.parallelism)
+    return list({place.stage: place for place in ordered}.values())
 
 
 def _check_isolation(isolation: str) -> None:

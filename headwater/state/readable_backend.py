@@ -9,7 +9,8 @@ holds the lock longer than it takes to find one entry, or to list the keys.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterator
+from itertools import chain
 from typing import Any, Generic
 
 from headwater.common.errors import StateError
@@ -73,13 +74,14 @@ class ReadableBackend(KeyedStateBackend, Generic[S]):
         result_of = self._panes_shown[name][1] if name in self._panes_shown else None
         return shown if result_of is None or shown is ABSENT else result_of(captured(shown))
 
-    def candidates(self, name: str, epoch: int | None) -> Iterable[Any]:
-        """Return the keys, or (key, namespace) pairs, that may have a value; each once. `read` says which have."""
+    def candidates(self, name: str, epoch: int | None) -> Iterator[Any]:
+        """Yield the keys, or (key, namespace) pairs, that may have a value; each once. `read` says which have."""
         store = self._registered_as(name).store
         with self._boundary:
             self._check(epoch)
-            found = store.newest_candidates() if epoch is None else store.durable_candidates(epoch)
-        return dict.fromkeys(found)
+            stored, others = store.candidates(epoch)
+            apart = dict.fromkeys(others)
+        return chain((key for key in stored if key not in apart), apart)
 
     def namespaces_to_try(self, name: str, key: Any, epoch: int | None) -> list[Any]:
         """Return the namespaces in which `key` may have a value."""
@@ -89,7 +91,10 @@ class ReadableBackend(KeyedStateBackend, Generic[S]):
             return [pair[1] for pair in store.pairs_to_try(key, epoch)]
 
     def described(self) -> list[dict[str, Any]]:
-        """Return what there is: name, kind and types of each state. The namespace of panes is where they start."""
+        """Return what there is: name, kind, types and number of keys of each state; None if that is not known.
+
+        The namespace of panes is where they start.
+        """
         found = []
         for name, registered in list(self._states.items()):
             descriptor, layout = registered.descriptor, registered.layout
@@ -102,6 +107,7 @@ class ReadableBackend(KeyedStateBackend, Generic[S]):
                     "ttl": layout.ttl,
                     "window_ms": self._panes_shown.get(name, (None, None))[0],
                     "type": str(type_info) if type_info is not None else None,
+                    "entries": registered.store.number(),
                     "queryable_name": descriptor.get_queryable_state_name() if descriptor is not None else None,
                 }
             )

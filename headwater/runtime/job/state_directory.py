@@ -47,7 +47,7 @@ class StateDirectory:
         plan, book = coordinator.plan, dict(coordinator.partitions.book)
         ready = self._ready(book)
         operators = [
-            {"uid": operator.uid, "name": operator.name, "stage": stage.index, "parallelism": stage.parallelism}
+            {"uid": operator.uid, "name": operator.name, "stage": stage.index, "parallelism": operator.parallelism}
             for stage in plan.stages
             for operator in stage.operators
             if operator.keyed and operator.needs_slot

@@ -114,7 +114,7 @@ class _HeapPanes(HeapStore, Panes):
         before = UNCHANGED if changes is UNCHANGED else changes.get(user_key, UNCHANGED)
         return entry if before is UNCHANGED else self._restored({user_key: entry}, user_key, before)
 
-    def newest_candidates(self) -> list[Any]:
+    def _candidates_now(self) -> list[Any]:
         return [(key, namespace) for namespace, pane in list(self.table.items()) for key in list(pane)]
 
     def _candidates_in(self, log: dict[Any, Any]) -> list[Any]:

@@ -15,6 +15,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable
 from contextlib import AbstractContextManager, nullcontext
+from itertools import chain
 from typing import Any, Protocol
 
 from headwater.state.change_log import Combine, absorbed, merged
@@ -182,16 +183,18 @@ class HeapStore(ABC):
         """Return the entry of `key` now, or ABSENT; as of the last accepted epoch if it may change while it is read."""
         return self.current(key)
 
-    def newest_candidates(self) -> list[Any]:
-        """Return the keys that may have an entry that `newest` finds, some of them twice."""
-        return list(self.table)
+    def number(self) -> int:
+        """Return how many keys have an entry now."""
+        return len(self.keys_stored())
 
-    def durable_candidates(self, epoch: int) -> list[Any]:
-        """Return the keys that may have an entry that `durable` finds, some of them twice."""
-        keys = self.newest_candidates()
-        for log in self._logs_back_to(epoch):
-            keys += self._candidates_in(log)
-        return keys
+    def candidates(self, epoch: int | None) -> tuple[Iterable[Any], Iterable[Any]]:
+        """Return keys that may have an entry that `newest` (None) or `durable` finds: all of now, and of the logs."""
+        now = self._candidates_now()  # first, as always
+        logs = () if epoch is None else self._logs_back_to(epoch)
+        return now, [key for log in logs for key in self._candidates_in(log)]
+
+    def _candidates_now(self) -> list[Any]:
+        return list(self.table)
 
     def _candidates_in(self, log: dict[Any, Any]) -> list[Any]:
         """Return the keys that may have had an entry before the changes in `log`."""
@@ -199,7 +202,7 @@ class HeapStore(ABC):
 
     def pairs_to_try(self, user_key: Any, epoch: int | None) -> list[Any]:
         """Return the (key, namespace) pairs of `user_key` that may have an entry; epoch None: now."""
-        pairs = self.newest_candidates() if epoch is None else self.durable_candidates(epoch)
+        pairs = chain(*self.candidates(epoch))
         return list(dict.fromkeys(pair for pair in pairs if pair[0] == user_key))
 
     def _logs_back_to(self, epoch: int) -> list[dict[Any, Any]]:

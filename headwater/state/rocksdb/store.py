@@ -13,7 +13,7 @@ from __future__ import annotations
 import pickle
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator
-from itertools import chain, islice
+from itertools import islice
 from typing import Any, Protocol, TypeVar
 
 from xxhash import xxh32_intdigest
@@ -293,14 +293,18 @@ class RocksStore(ABC):
         """Return True if `log` says that `key` changed."""
         return key in log
 
-    def newest_candidates(self) -> Iterable[Any]:
-        """Return the keys that may have an entry that `newest` finds, some of them twice. Read it without a lock."""
-        return self._stored_keys(self._owned(self._heads))
+    def number(self) -> int | None:
+        """Return how many keys have an entry after the last accepted epoch; None if that is not known."""
+        return self._count
 
-    def durable_candidates(self, epoch: int) -> Iterable[Any]:
-        """Return the keys that may have an entry that `durable` finds, some of them twice. Read it without a lock."""
-        changed = [key for log in self._logs_since(epoch) for key in self._candidates_in(log)]
-        return chain(changed, self.newest_candidates())
+    def candidates(self, epoch: int | None) -> tuple[Iterable[Any], Iterable[Any]]:
+        """Return keys that may have an entry that `newest` (None) or `durable` finds: those in the database, others.
+
+        The caller goes through the first without a lock.
+        """
+        logs = () if epoch is None else self._logs_since(epoch)
+        changed = [key for log in logs for key in self._candidates_in(log)]
+        return self._stored_keys(self._owned(self._heads)), changed
 
     def _candidates_in(self, log: dict[Any, Any]) -> Iterable[Any]:
         """Return the keys that may have had an entry before the changes in `log`."""

@@ -326,9 +326,10 @@ class RocksValueState(RocksStore, ValueState[Any]):
                 return ABSENT if before is None else before
         return self.committed(key)
 
-    def newest_candidates(self) -> Iterable[Any]:
-        # The cache first: what leaves it meanwhile is in the database by then.
-        return chain(list(self.cache), super().newest_candidates())
+    def candidates(self, epoch: int | None) -> tuple[Iterable[Any], Iterable[Any]]:
+        cached = list(self.cache)  # first: what leaves it meanwhile is in the database by then
+        stored, changed = super().candidates(epoch)
+        return stored, chain(cached, changed)
 
     def pairs_to_try(self, user_key: Any, epoch: int | None) -> list[Any]:
         cached = [pair for pair in list(self.cache) if pair[0] == user_key]

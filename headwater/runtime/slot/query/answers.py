@@ -4,7 +4,7 @@ A request is JSON: `{"op": ..., ...}`.
 
     get       operator, state, keys [, namespace, isolation, epoch]     the values of some keys
     scan      operator, state, limit [, from, to, prefix, after, ...]   entries in the order of their keys
-    list      [counts]                                                  operators and their states, with sizes
+    list      -                                                         operators and their states, with sizes
     pin       -                                                         keep the last checkpoint readable: its epoch
     unpin     epoch
     batch     operator, state, epoch, cursor                            some entries of a pinned epoch, in any order
@@ -15,9 +15,10 @@ Every answer names the epoch that it is of. `live` values belong to no epoch.
 from __future__ import annotations
 
 import base64
-import heapq
 import time
+from bisect import insort
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from itertools import islice
 from typing import Any
 
@@ -112,33 +113,44 @@ class Session:
     def _page(
         self, backend: ReadableBackend[Any], state: Json, scan: Scan, epoch: int | None
     ) -> tuple[list[Json], bool]:
-        name, namespaced = state["name"], state["namespaced"]
-        by_order: dict[Any, list[Any]] = {}  # {sort key: the stored keys: a key, or its (key, namespace) pairs}
-        for stored in self._breathing(iter(backend.candidates(name, epoch))):
-            order = sort_key(stored[0] if namespaced else stored)
-            if scan.takes(order):
-                by_order.setdefault(order, []).append(stored)
         rows: list[Json] = []
-        size = 0
-        orders = heapq.nsmallest(scan.limit + 1, by_order)
-        after = orders[-1] if orders else None
-        while orders:
-            for order in self._breathing(iter(orders)):
-                if len(rows) >= scan.limit or size > scan.max_bytes:
+        orders: list[Any] = []
+        while not rows:
+            found = self._smallest(backend, state, scan, epoch)
+            orders, size = sorted(found), 0
+            for order in orders[: scan.limit]:
+                if size > scan.max_bytes:
                     return rows, True
-                row = self._row(backend, name, namespaced, by_order[order], epoch)
+                row = self._row(backend, state, found[order], epoch)
                 if row is not None:
                     rows.append(row)
                     size += len(str(row))
-            last = after
-            orders = heapq.nsmallest(scan.limit + 1, (order for order in by_order if order > last))
-            after = orders[-1] if orders else None
-        return rows, False
+            if len(orders) <= scan.limit:
+                return rows, False
+            scan = replace(scan, after=orders[-2])  # in case all of them had no value
+        return rows, True
 
-    def _row(
-        self, backend: ReadableBackend[Any], name: str, namespaced: bool, stored: list[Any], epoch: int | None
-    ) -> Json | None:
-        if not namespaced:
+    def _smallest(
+        self, backend: ReadableBackend[Any], state: Json, scan: Scan, epoch: int | None
+    ) -> dict[Any, list[Any]]:
+        """Return the smallest keys that the scan takes, one more than a page has: {sort key: what is stored for it}."""
+        namespaced, room = state["namespaced"], scan.limit + 1
+        found: dict[Any, list[Any]] = {}
+        orders: list[Any] = []
+        for stored in self._breathing(backend.candidates(state["name"], epoch)):
+            order = sort_key(stored[0] if namespaced else stored)
+            if order in found:
+                found[order].append(stored)
+            elif scan.takes(order) and (len(orders) < room or order < orders[-1]):
+                insort(orders, order)
+                found[order] = [stored]
+                if len(orders) > room:
+                    del found[orders.pop()]
+        return found
+
+    def _row(self, backend: ReadableBackend[Any], state: Json, stored: list[Any], epoch: int | None) -> Json | None:
+        name = state["name"]
+        if not state["namespaced"]:
             found = backend.read(name, stored[0], None, epoch)
             return None if found is ABSENT else {"key": to_json(stored[0]), "value": to_json(found)}
         entries = []
@@ -149,14 +161,12 @@ class Session:
         return {"key": to_json(stored[0][0]), "value": entries} if entries else None
 
     def _list(self, request: Json) -> Json:
-        operators = []
-        for backend in self._backends():
-            states = backend.described()
-            for state in states:
-                if request.get("counts"):
-                    state["entries"] = sum(1 for _ in self._breathing(iter(backend.candidates(state["name"], None))))
-            operators.append({"uid": backend.uid, "epoch": backend.durable_epoch, "states": states})
-        return {"operators": operators}
+        return {
+            "operators": [
+                {"uid": backend.uid, "epoch": backend.durable_epoch, "states": backend.described()}
+                for backend in self._backends()
+            ]
+        }
 
     def _pin(self, request: Json) -> Json:
         if len(self._pins) >= MAX_PINS:
@@ -187,7 +197,7 @@ class Session:
         name, namespaced = state["name"], state["namespaced"]
         place = (backend.uid, name, epoch)
         if position == 0 or place not in self._cursors:
-            self._cursors[place] = list(self._breathing(iter(backend.candidates(name, epoch))))
+            self._cursors[place] = list(self._breathing(backend.candidates(name, epoch)))
         keys = self._cursors[place]
         is_map = state["kind"] == "map"
         rows: list[Json] = []
@@ -265,4 +275,4 @@ _OPERATIONS: dict[str, Callable[[Session, Json], Json]] = {
 
 def is_slow(request: Json) -> bool:
     """Return True for an operation that looks at all keys."""
-    return any(request.get("op") == slow for slow in ("scan", "list", "batch"))
+    return any(request.get("op") == slow for slow in ("scan", "batch"))

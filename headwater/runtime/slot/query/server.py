@@ -43,6 +43,7 @@ MAX_WAITING_SCANS = 4
 MAX_REQUEST = 1 << 20
 SHARE = 0.08
 """How much of one core queries may take while an epoch is under way."""
+LONGEST_REST = 0.25
 SEND_SECONDS = 2.0
 """A reader that does not take its answer in so long loses its connection."""
 
@@ -58,21 +59,45 @@ class Lease:
 
 
 class Share:
-    """Keeps one thread's work within a share of the time, while the slot processes. Used by that thread only."""
+    """Keeps one thread's work within a share of the time, while the slot processes. Used by that thread only.
+
+    It counts processor time, its own and that of the thread that processes: on a busy machine the clock says nothing.
+    """
 
     def __init__(self, slot: Slot, share: float = SHARE) -> None:
         self._slot = slot
         self._rest = 1 / share - 1
         self._mark = time.thread_time()
+        main = threading.main_thread()
+        self._main_clock = time.pthread_getcpuclockid(main.ident) if main.ident is not None else None
+        self._main_stat = f"/proc/self/task/{main.native_id}/stat"
 
     def begin(self) -> None:
         self._mark = time.thread_time()
 
     def breathe(self) -> None:
-        """Rest as long as the work since the last call demands."""
-        used, self._mark = time.thread_time() - self._mark, time.thread_time()
-        if self._slot.processing and used > 0:
-            time.sleep(min(used * self._rest, 0.25))
+        """Rest until the processing thread has had its part of the time since the last call, or does not need it."""
+        now = time.thread_time()
+        owed, self._mark = (now - self._mark) * self._rest, now
+        if not self._slot.processing or owed <= 0:
+            return
+        until, goal = time.monotonic() + LONGEST_REST, self._main_time() + owed
+        pause = min(max(owed, 0.0005), 0.01)
+        while self._slot.processing and time.monotonic() < until:
+            time.sleep(pause)
+            if self._main_time() >= goal or not self._main_is_at_work():
+                return
+
+    def _main_time(self) -> float:
+        return time.clock_gettime(self._main_clock) if self._main_clock is not None else time.monotonic()
+
+    def _main_is_at_work(self) -> bool:
+        """Return False if the thread sleeps: it waits for input, or for the disk."""
+        try:
+            with open(self._main_stat, "rb") as file:
+                return file.read().rpartition(b")")[2].split()[0] == b"R"
+        except (OSError, IndexError):
+            return True
 
 
 class _Connection:
