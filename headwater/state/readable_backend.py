@@ -161,10 +161,11 @@ class ReadableBackend(KeyedStateBackend, Generic[S]):
             raise StateError(f"operator '{self.uid}' has no state '{state_name}'; it has: {names}")
         return registered
 
-    def _settle_cut(self) -> int | None:
-        """The checkpoint in flight is durable. Return the epoch of the one before, if somebody still reads it."""
+    def _settle_cut(self) -> tuple[int | None, bool]:
+        """The checkpoint in flight is durable. Return what to do with its log, as `checkpoint_completed` takes it."""
         before, self.durable_epoch = self.durable_epoch, self.cut_epoch
-        return before if any(epoch <= before for epoch in self._pins) else None
+        wanted = any(epoch <= before for epoch in self._pins)
+        return before if wanted else None, before not in self._pins
 
     def _forget_before(self, epoch: int) -> None:
         for registered in list(self._states.values()):

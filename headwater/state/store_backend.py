@@ -164,10 +164,10 @@ class StoreBackend(ReadableBackend[S]):
 
     def checkpoint_completed(self) -> None:
         with self._boundary:
-            keep_as = self._settle_cut()
+            keep_as, join = self._settle_cut()
             for registered in self._states.values():
                 registered.form.checkpoint_completed()
-                registered.store.checkpoint_completed(keep_as)
+                registered.store.checkpoint_completed(keep_as, join=join)
         self.event_timers.checkpoint_completed()
         self.processing_timers.checkpoint_completed()
 

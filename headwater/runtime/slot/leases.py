@@ -53,6 +53,7 @@ class Leases:
         with self._lock:
             for gone in self._connections.keys() - set(book.values()):
                 self._forget(gone)
+            self._failed = {address: when for address, when in self._failed.items() if address in book.values()}
             return {place for place, address in book.items() if self._renew(place, address, fresh_seconds)}
 
     def _renew(self, place: Place, address: SlotAddress, fresh_seconds: float) -> bool:
@@ -68,7 +69,7 @@ class Leases:
             self._grant(place, address)
         except (ConnectionLostError, OSError):
             self._forget(address)
-            self._failed = {address: time.monotonic()}
+            self._failed[address] = time.monotonic()
             return False
         return True
 

@@ -18,7 +18,7 @@ from contextlib import AbstractContextManager, nullcontext
 from itertools import chain
 from typing import Any, Protocol
 
-from headwater.state.change_log import Combine, absorbed, merged
+from headwater.state.change_log import Combine, absorbed, keep_log, merged
 from headwater.state.copying import is_immutable, protective_copy
 from headwater.state.snapshot.entries import Entries
 
@@ -113,14 +113,19 @@ class HeapStore(ABC):
         else:
             self._since = changes
 
-    def checkpoint_completed(self, keep_as: int | None = None) -> None:
+    def checkpoint_completed(self, keep_as: int | None = None, *, join: bool = False) -> None:
         """The checkpoint in flight is durable: state never goes back behind it.
 
-        `keep_as`: somebody still reads the state of the durable checkpoint before it, which was this epoch's.
+        `keep_as`: the durable checkpoint before it was of this epoch, and somebody still reads it, or (`join`) one
+        before it.
         """
         if keep_as is not None:
-            self._kept[keep_as] = self._in_flight
+            keep_log(self._kept, keep_as, self._in_flight, self._kept_combination() if join else None)
         self._in_flight = {}
+
+    def _kept_combination(self) -> tuple[Combine | None] | None:
+        """Return how to join logs for readers, if they can be joined long after their epochs."""
+        return (self._combination(),)
 
     def forget_before(self, epoch: int) -> None:
         """Nobody reads the state of earlier epochs any more."""

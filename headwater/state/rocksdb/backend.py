@@ -151,12 +151,12 @@ class RocksDBKeyedStateBackend(StoreBackend[RocksStore]):
         super().checkpoint_failed()
         self._cut_view = None
 
-    def _settle_cut(self) -> int | None:
-        keep_as = super()._settle_cut()
+    def _settle_cut(self) -> tuple[int | None, bool]:
+        what_to_keep = super()._settle_cut()
         if self._cut_view is not None:
             self._views[self.durable_epoch], self._cut_view = self._cut_view, None
         self._forget_views()
-        return keep_as
+        return what_to_keep
 
     def _forget_before(self, epoch: int) -> None:
         super()._forget_before(epoch)

@@ -258,6 +258,9 @@ class _RocksPanes(RocksStore, Panes):
     def _combination(self) -> Combine:
         return self._combined
 
+    def _kept_combination(self) -> None:
+        """Logs of panes are joined with a look at what is stored now, so they cannot be joined later."""
+
     def _combined(self, namespace: int, older: Any, newer: Any, join: Join) -> Any:
         if older is None:
             return older

@@ -18,7 +18,7 @@ from typing import Any, Protocol, TypeVar
 
 from xxhash import xxh32_intdigest
 
-from headwater.state.change_log import Combine, absorbed, merged
+from headwater.state.change_log import Combine, absorbed, keep_log, merged
 from headwater.state.heap.store import Absent, KeyScope
 from headwater.state.keys.key_groups import by_key_group, key_group, pairs_by_key_group
 from headwater.state.keys.stable_hash import pack_signed
@@ -226,10 +226,14 @@ class RocksStore(ABC):
     def flush(self) -> None:
         """Write all committed entries to the database. Only the processing thread may call this."""
 
-    def checkpoint_completed(self, keep_as: int | None = None) -> None:
+    def checkpoint_completed(self, keep_as: int | None = None, *, join: bool = False) -> None:
         if keep_as is not None:
-            self._kept[keep_as] = self._in_flight
+            keep_log(self._kept, keep_as, self._in_flight, self._kept_combination() if join else None)
         self._in_flight = {}
+
+    def _kept_combination(self) -> tuple[Combine | None] | None:
+        """Return how to join logs for readers, if they can be joined long after their epochs."""
+        return (self._combination(),)
 
     def forget_before(self, epoch: int) -> None:
         """Nobody reads the state of earlier epochs any more."""

@@ -228,7 +228,7 @@ class RocksValueState(RocksStore, ValueState[Any]):
         super().committed_now(cut=cut)
         self._forget_notes()
 
-    def _absorbed(self) -> dict[Any, bool]:
+    def _absorbed(self) -> dict[Any, Any]:
         befores = self._befores()
         if not self._since:
             return befores

@@ -61,7 +61,9 @@ class Served:
         listener = socket.socket(socket.AF_UNIX)
         listener.bind(self.place.path)
         listener.listen(64)
-        QueryServer(self.slot, [listener], SECRET, "one", self.lease).start()  # type: ignore[arg-type]
+        tcp = socket.create_server(("127.0.0.1", 0))
+        self.over_tcp = replace(self.place, host="127.0.0.1", port=tcp.getsockname()[1], path="")
+        QueryServer(self.slot, [listener, tcp], SECRET, "one", self.lease).start()  # type: ignore[arg-type]
 
     def connect(self) -> SlotConnection:
         return SlotConnection(self.place, query_secret(SECRET), 5)
@@ -82,6 +84,19 @@ def get(*keys: Any) -> dict[str, Any]:
 def test_a_value_with_its_epoch(served: Served) -> None:
     found = served.connect().ask(get(3, 1000), 5)
     assert found == {"epoch": 7, "values": [{"found": True, "value": 6}, {"found": False}]}
+
+
+def test_over_a_network_every_message_is_sealed(served: Served) -> None:
+    connection = SlotConnection(served.over_tcp, query_secret(SECRET), 5)
+    for number in range(5):
+        assert connection.ask(get(number), 5)["values"] == [{"found": True, "value": number * 2}]
+    raw = connection._sock.detach()  # who has taken the connection over does not know its keys
+    with socket.socket(fileno=raw) as sock:
+        sock.settimeout(5)
+        send(sock, Message.QUERY, b'{"op": "list"}')
+        sock.sendall(b"0" * 16)
+        with contextlib.suppress(ConnectionError):
+            assert sock.recv(1) == b""
 
 
 @pytest.mark.parametrize("secret", [b"x" * 32, SECRET], ids=["a wrong secret", "the secret of the data sockets"])

@@ -18,7 +18,7 @@ import base64
 import time
 from bisect import insort
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
@@ -31,12 +31,24 @@ from headwater.state.keys.key_groups import key_group
 from headwater.state.query.json_form import key_from_json, sort_key, to_json
 from headwater.state.readable_backend import ReadableBackend
 
-PIN_SECONDS = 60.0
+PIN_SECONDS = 300.0
 MAX_PINS = 64
 MAX_KEYS = 10_000
 _BREATH = 256
 """Entries between two breaths."""
 _BATCH_ENTRIES = 20_000
+
+
+@dataclass
+class _Pin:
+    backends: list[ReadableBackend[Any]]
+    count: int = 0
+    until: float = 0.0
+
+    def unpin(self, epoch: int) -> None:
+        self.count -= 1
+        for backend in self.backends:
+            backend.unpin(epoch)
 
 
 class Session:
@@ -45,7 +57,7 @@ class Session:
     def __init__(self, slot: Slot, breathe: Callable[[], None] = lambda: None) -> None:
         self._slot = slot
         self._breathe = breathe
-        self._pins: dict[int, tuple[list[ReadableBackend[Any]], float]] = {}
+        self._pins: dict[int, _Pin] = {}
         self._cursors: dict[tuple[str, str, int], list[Any]] = {}
 
     def answer(self, request: Json) -> Json:
@@ -174,18 +186,23 @@ class Session:
         backends = self._backends()
         pinned = [(backend, backend.pin()) for backend in backends]
         epochs = {epoch for _, epoch in pinned}
-        if len(epochs) != 1 or next(iter(epochs)) in self._pins:
+        if len(epochs) != 1:
             for backend, epoch in pinned:
                 backend.unpin(epoch)
-            if len(epochs) == 1:
-                return {"epoch": next(iter(epochs))}
             raise QueryError(QueryProblem.NOT_YET, "a checkpoint is just being completed: ask again", 0.01)
         (epoch,) = epochs
-        self._pins[epoch] = (backends, time.monotonic() + PIN_SECONDS)
+        pin = self._pins.setdefault(epoch, _Pin(backends))
+        pin.count += 1
+        pin.until = time.monotonic() + PIN_SECONDS
         return {"epoch": epoch}
 
     def _release(self, request: Json) -> Json:
-        self._unpin(integer(request, "epoch"))
+        epoch = integer(request, "epoch")
+        pin = self._pins.get(epoch)
+        if pin is not None and pin.count > 1:
+            pin.unpin(epoch)
+        else:
+            self._unpin(epoch)
         return {}
 
     def _batch(self, request: Json) -> Json:
@@ -251,15 +268,15 @@ class Session:
     # --- pins
 
     def _unpin(self, epoch: int) -> None:
-        backends, _ = self._pins.pop(epoch, ((), 0.0))
-        for backend in backends:
-            backend.unpin(epoch)
+        pin = self._pins.pop(epoch, None)
+        while pin is not None and pin.count:
+            pin.unpin(epoch)
         for place in [place for place in self._cursors if place[2] == epoch]:
             del self._cursors[place]
 
     def _expire_pins(self) -> None:
-        for epoch, (_, until) in list(self._pins.items()):
-            if time.monotonic() > until:
+        for epoch, pin in list(self._pins.items()):
+            if time.monotonic() > pin.until:
                 self._unpin(epoch)
 
 
