@@ -149,6 +149,15 @@ class TestOwner:
         commit(archive, prepared(window("a", 0, 6), epoch=6, job="after"))
         assert read(archive, "a") == [(0, 1, 6, 6)]
 
+    def test_a_third_job_may_start_from_the_savepoint_of_the_first(self, archive: Archive) -> None:
+        """It commits the output of that savepoint once more, in the name of the job that made it."""
+        of_the_savepoint = prepared(window("a", 0, 3), epoch=7, job="first")
+        commit(archive, of_the_savepoint)
+        commit(archive, prepared(window("a", 0, 4), epoch=8, job="second"))
+        commit(archive, of_the_savepoint)
+        commit(archive, prepared(window("a", 0, 5), epoch=8, job="third"))
+        assert read(archive, "a") == [(0, 1, 5, 8)]
+
 
 class TestRead:
     def test_windows_that_share_a_moment_with_the_range_come_in_order(self, archive: Archive) -> None:

@@ -109,8 +109,8 @@ def asked_at_every_step(here: InProcess, size_ms: int, slide_ms: int) -> Iterato
         fault.hook = before
 
 
-def run(archive: SqliteArchive, assigner: Any, backend: str = "hashmap", lateness_ms: int = 0) -> None:
-    settings = Configuration.from_dict({"state.backend.type": backend})
+def run(archive: SqliteArchive, assigner: Any, backend: str = "hashmap", lateness_ms: int = 0, **more: str) -> None:
+    settings = Configuration.from_dict({"state.backend.type": backend, **more})
     env = StreamExecutionEnvironment.get_execution_environment(settings)
     env.set_parallelism(2)
     strategy = WatermarkStrategy.for_bounded_out_of_orderness(Duration.of_seconds(1))
@@ -165,6 +165,28 @@ def test_and_through_crashes(tmp_path: Path, step: str) -> None:
         here.kill_slot("mean", 1, epoch=17)
         run(archive, TUMBLING[0])
     assert oracle.answers > 100 and oracle.with_both > 20
+
+
+def test_what_an_abandoned_run_has_archived_is_not_shown_before_its_time(tmp_path: Path) -> None:
+    """A job starts from an old savepoint. The archive has all windows of the run that went on from there."""
+    archive, savepoints = SqliteArchive(tmp_path / "archive.db"), tmp_path / "savepoints"
+    with in_process(tmp_path / "first", epoch_records=PER_EPOCH) as here:
+        here.call(lambda client: client.trigger_savepoint(str(savepoints)), epoch=12)
+        run(archive, TUMBLING[0])
+    (savepoint,) = savepoints.iterdir()
+    oracle = Oracle(None, *TUMBLING[1:])  # type: ignore[arg-type]
+    whole = len(EVENTS) // PER_EPOCH
+    read: list[int] = []  # how many times PER_EPOCH records the answers were of
+
+    def compare(client: Any) -> None:
+        found = [(window.start_ms, window.end_ms, window.value) for window in ask(client, KEYS[1]).windows]
+        read.append(next(epoch for epoch in range(whole) if oracle.expected(KEYS[1], epoch) == found))
+
+    with in_process(tmp_path / "second", epoch_records=PER_EPOCH) as here:
+        for epoch in range(16, 24):
+            here.call(compare, epoch=epoch)
+        run(archive, TUMBLING[0], **{"execution.state-recovery.path": str(savepoint)})
+    assert read == sorted(read) and len(set(read)) > 3 and read[0] < 16, "it has begun there, and gone on"
 
 
 class Paused:

@@ -91,16 +91,16 @@ def plan_commit(prepared: list[PreparedRows], markers: Markers) -> CommitPlan:
     """Decide what to write for `prepared`, all of one job and series. Raises CheckpointError if another job owns it.
 
     A job that is new to the series takes it over: it was started from a savepoint of the one before. That one must not
-    go on to write: its rows and the new ones would mix.
+    go on to write: its rows and the new ones would mix. What it has written may be committed again by whoever starts
+    from its savepoint: nothing is left to do then.
     """
+    news = [each for each in prepared if each.epoch > markers.epochs.get(each.partition, -1)]
     job_id, series = prepared[0].job_id, prepared[0].series
-    others = markers.owner_job is not None and markers.owner_job != job_id
-    if others and markers.knows_job:
+    if news and markers.knows_job and markers.owner_job != job_id:
         raise CheckpointError(
             f"series '{series}' of this archive belongs to job {markers.owner_job}, which took it over from this job, "
             f"{job_id}. Two jobs cannot write one series: end one of them, or give it another archive or another name"
         )
-    news = [each for each in prepared if each.epoch > markers.epochs.get(each.partition, -1)]
     news.sort(key=lambda each: each.epoch)
     rows: dict[WindowKey, Row] = {}
     epochs: dict[int, int] = {}
