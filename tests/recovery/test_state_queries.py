@@ -218,11 +218,9 @@ def read_while_slots_die(job: QueriedJob, seconds: float = SECONDS) -> tuple[Ora
         for thread in threads:
             thread.join()
     wait_until(lambda: is_there(reader), "the job to go on", 60, 0.1)
-    print(
-        f"\n{READERS} readers, {oracle.values} values, {hits} slots hit, p50 {oracle.quantile(0.5) * 1000:.1f} ms, "
-        f"p95 {oracle.quantile(0.95) * 1000:.1f} ms, p99 {oracle.quantile(0.99) * 1000:.1f} ms, p99.9 {oracle.quantile(0.999) * 1000:.0f} ms, "
-        f"problems { {problem.code: count for problem, count in oracle.problems.items()} }"
-    )
+    problems = {problem.code: count for problem, count in oracle.problems.items()}
+    quantiles = ", ".join(f"p{part:g} {oracle.quantile(part / 100) * 1000:.1f} ms" for part in (50, 95, 99, 99.9))
+    print(f"\n{READERS} readers, {oracle.values} values, {hits} slots hit, {quantiles}, problems {problems}")
     return oracle, hits
 
 
