@@ -7,8 +7,9 @@ import json
 
 from headwater.cli.table import print_table, utc
 from headwater.cli.usage import Parser
+from headwater.datastream.connectors.archive.store import BEGINNING_MS, END_MS
 from headwater.queryable_state.reader import StateReader
-from headwater.queryable_state.series import BEGINNING_MS, END_MS, read_series, time_ms
+from headwater.queryable_state.series import read_series, time_ms
 from headwater.state.query.json_form import key_from_text
 
 

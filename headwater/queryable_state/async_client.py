@@ -8,9 +8,10 @@ from concurrent.futures import ThreadPoolExecutor
 from types import TracebackType
 from typing import Any, TypeVar
 
+from headwater.datastream.connectors.archive.store import BEGINNING_MS, END_MS
 from headwater.queryable_state.client import QueryableStateClient
 from headwater.queryable_state.reader import COMMITTED, Page, StateValue
-from headwater.queryable_state.series import BEGINNING_MS, END_MS, Series
+from headwater.queryable_state.series import Series
 from headwater.queryable_state.sql import SqlResult
 
 T = TypeVar("T")

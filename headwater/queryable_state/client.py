@@ -12,9 +12,10 @@ from headwater.common.completable_future import CompletableFuture
 from headwater.common.errors import TypeMismatchError, short_repr
 from headwater.common.job_client import JobClient
 from headwater.common.query_error import QueryError, QueryProblem
+from headwater.datastream.connectors.archive.store import BEGINNING_MS, END_MS
 from headwater.queryable_state.http_locator import HttpLocator
 from headwater.queryable_state.reader import COMMITTED, Page, StateReader, StateValue
-from headwater.queryable_state.series import BEGINNING_MS, END_MS, Series, read_series
+from headwater.queryable_state.series import Series, read_series
 from headwater.queryable_state.sql import SqlResult, run_sql
 from headwater.runtime.job.handle import LocalJobClient
 from headwater.state.descriptors import StateDescriptor

@@ -15,13 +15,10 @@ from headwater.common.errors import InvalidKeyError
 from headwater.common.query_error import QueryError, QueryProblem
 from headwater.datastream.connectors.archive.closed_window import key_text
 from headwater.datastream.connectors.archive.seam import AsOf, SeriesWindow, joined
-from headwater.datastream.connectors.archive.store import ArchivedWindow
+from headwater.datastream.connectors.archive.store import BEGINNING_MS, END_MS, ArchivedWindow
 from headwater.operators.window.base import PANES
 from headwater.queryable_state.reader import Json, StateReader
 from headwater.state.query.json_form import to_json
-
-BEGINNING_MS, END_MS = -(1 << 62), 1 << 62
-"""Of time, as far as databases can count."""
 
 
 @dataclass(frozen=True)
@@ -73,12 +70,12 @@ def time_ms(text: str, what: str) -> int:
     except ValueError:
         try:
             moment = datetime.datetime.fromisoformat(text)
-        except ValueError:
+            if moment.tzinfo is None:
+                moment = moment.replace(tzinfo=datetime.UTC)
+            found = round(moment.timestamp() * 1000)
+        except (ValueError, OverflowError):
             raise QueryError(
                 QueryProblem.BAD_REQUEST,
                 f"{what} is {text!r}; expected milliseconds since 1970, or a time such as 2026-01-31T12:00Z",
             ) from None
-        if moment.tzinfo is None:
-            moment = moment.replace(tzinfo=datetime.UTC)
-        found = round(moment.timestamp() * 1000)
     return min(max(found, BEGINNING_MS), END_MS)

@@ -13,8 +13,9 @@ import psutil
 import pytest
 
 from headwater.common.query_error import MAY_HAVE_MOVED, QueryError, QueryProblem
+from headwater.datastream.connectors.archive.store import BEGINNING_MS, END_MS
 from headwater.queryable_state.reader import StateReader
-from headwater.queryable_state.series import BEGINNING_MS, END_MS, Series, read_series
+from headwater.queryable_state.series import Series, read_series
 from tests.recovery.series_job import KEYS, SERIES, windows_of
 from tests.recovery.test_state_queries import QueriedJob
 from tests.waiting import wait_until

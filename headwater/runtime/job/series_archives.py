@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 from dataclasses import dataclass, field
 from typing import Any
 
+from headwater.common.errors import short_repr
 from headwater.common.ids import MIN_WATERMARK
 from headwater.common.query_error import QueryError, QueryProblem, nearest
 from headwater.datastream.connectors.archive.sink import SeriesSink
-from headwater.datastream.connectors.archive.store import ArchivedWindow, ArchiveStore
+from headwater.datastream.connectors.archive.store import BEGINNING_MS, END_MS, ArchivedWindow, ArchiveStore
 from headwater.runtime.job.coordinator import Coordinator
 from headwater.time.watermark_keys import at_input
 
@@ -80,6 +82,7 @@ class SeriesArchives:
             raise QueryError(
                 QueryProblem.UNKNOWN_STATE, f"the job has no series '{series}'; {nearest(series, self._archives)}"
             )
+        _check(key, from_ms, to_ms)
         self._wait_until_visible(epoch)
         time_ms = self._time_ms(series, archive.sink)
         rows = archive.read(key, from_ms, to_ms)
@@ -115,3 +118,16 @@ class SeriesArchives:
     def close(self) -> None:
         for archive in self._archives.values():
             archive.close()
+
+
+def _check(key: str, from_ms: int, to_ms: int) -> None:
+    """Raise `QueryError` for what no database takes."""
+    try:
+        json.loads(key)
+        key.encode()
+    except (ValueError, RecursionError):
+        raise QueryError(QueryProblem.BAD_KEY, f"the key {short_repr(key)} is not JSON") from None
+    for name, found in (("from_ms", from_ms), ("to_ms", to_ms)):
+        if not BEGINNING_MS <= found <= END_MS:
+            text = f"{name} is {short_repr(found)}; expected milliseconds from {BEGINNING_MS} to {END_MS}"
+            raise QueryError(QueryProblem.BAD_REQUEST, text)

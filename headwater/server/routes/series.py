@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from headwater.common.query_error import QueryError
-from headwater.queryable_state.series import BEGINNING_MS, END_MS, read_series, time_ms
+from headwater.common.query_error import QueryError, QueryProblem
+from headwater.datastream.connectors.archive.store import BEGINNING_MS, END_MS
+from headwater.queryable_state.series import read_series, time_ms
 from headwater.server.route import Call, Field, Kind, Route
 from headwater.server.routes.state import ask_driver, key_of, read_state
 from headwater.server.state_readers import QueryHttpError
+from headwater.state.query.json_form import MAX_KEY_CHARS
 
 
 async def listing(call: Call) -> dict[str, Any]:
@@ -24,6 +26,9 @@ async def windows(call: Call) -> dict[str, Any]:
 
 async def archive(call: Call) -> dict[str, Any]:
     """For clients that read slots themselves: only the driver reaches the archive."""
+    if max(len(call.body["key"]), len(call.body["series"])) > MAX_KEY_CHARS:
+        text = f"a key, and the name of a series, has at most {MAX_KEY_CHARS} characters"
+        raise QueryHttpError(QueryError(QueryProblem.BAD_KEY, text))
     found: dict[str, Any] = await ask_driver(call, "read_archive", **call.body)
     return found
 

@@ -247,6 +247,30 @@ class TestPlaces:
         with pytest.raises(ConfigurationError, match="cannot be used: unable to open"):
             SqliteArchive(tmp_path).open()
 
+    def test_a_file_that_is_deleted_while_it_is_open(self, tmp_path: Path) -> None:
+        archive = SqliteArchive(tmp_path / "archive.db")
+        committer, reader = SeriesSink("views", archive, HOURS).create_committer(), archive.open()
+        committer.commit([prepared(window("a", 0, 3))])
+        (tmp_path / "archive.db").rename(tmp_path / "away.db")
+        with pytest.raises(CheckpointError, match=r"archive\.db was deleted or replaced while it was open; put"):
+            committer.commit([prepared(window("a", 1, 4), epoch=2)])
+        with pytest.raises(CheckpointError, match="was deleted or replaced"):
+            reader.read("views", '"a"', 0, HOUR, 1)
+        reader.close()
+        (tmp_path / "away.db").rename(tmp_path / "archive.db")
+        committer.commit([prepared(window("a", 1, 4), epoch=2)])
+        committer.close()
+        assert len(read(archive, "a")) == 2
+
+    def test_a_full_disk(self, tmp_path: Path) -> None:
+        archive = SqliteArchive(tmp_path / "archive.db")
+        store: Any = archive.open()
+        store._connection.execute("PRAGMA max_page_count = 10")
+        with pytest.raises(LocalDiskError, match=r"archive\.db cannot be written: database or disk is full; make room"):
+            store.commit([prepared(*(window(f"key-{i}", 0, i) for i in range(5_000)))])
+        store.close()
+        assert read(archive, "key-0") == []
+
     def test_commits_survive_a_power_cut(self, tmp_path: Path) -> None:
         connection = SqliteArchive(tmp_path / "archive.db").connect()
         assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)

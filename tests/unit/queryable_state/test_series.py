@@ -140,6 +140,25 @@ def test_errors(queried: Queried, path: str, status: int, code: str, text: str) 
     assert (found, answer["code"]) == (status, code) and text in answer["errors"][0]
 
 
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        ({"key": "\ud800"}, 400),
+        ({"key": "["}, 400),
+        ({"key": "[" * 100_000}, 400),
+        ({"key": "\0"}, 400),
+        ({"from_ms": 10**30}, 400),
+        ({"from_ms": "1"}, 400),
+        ({"series": "../x"}, 404),
+        ({}, 200),
+    ],
+)
+def test_what_clients_ask_for_the_archive(queried: Queried, body: dict[str, Any], status: int) -> None:
+    asked = {"series": "hits", "key": '"a"', "from_ms": 0, "to_ms": 1, "epoch": 0, **body}
+    answer = queried.rest.ask("POST", f"/jobs/{queried.job_id}/series/archive", asked)
+    assert answer.status == status, answer.raw
+
+
 def test_a_key_that_nobody_knows_has_no_windows(queried: Queried) -> None:
     assert get(queried, "/hits/nobody")[1]["windows"] == []
 

@@ -11,7 +11,7 @@ from typing import Any, Final
 from headwater.checkpoint.storage.durable_file import make_directories
 from headwater.common.errors import CheckpointError, ConfigurationError, HeadwaterError, LocalDiskError
 from headwater.datastream.connectors.archive.sql_store import MARK, REPLACE, SqlStore
-from headwater.datastream.connectors.archive.store import Archive, ArchiveStore, PreparedRows
+from headwater.datastream.connectors.archive.store import Archive, ArchivedWindow, ArchiveStore, PreparedRows
 
 LOCK_SECONDS: Final = 5.0
 """How long a commit waits for another process that writes to the file."""
@@ -77,9 +77,11 @@ class SqliteStore(SqlStore):
     def __init__(self, connection: sqlite3.Connection, path: str) -> None:
         self._connection = connection
         self._path = path
+        self._file = _identity(path)
 
     def commit(self, prepared: list[PreparedRows]) -> None:
         series, connection = prepared[0].series, self._connection
+        self._check_file()
         with _told(self._path), _transaction(connection):
             writer, plan = self._begin_commit(prepared)
             connection.executemany(_UPSERT, ((series, *row, writer) for row in plan.rows))
@@ -89,9 +91,28 @@ class SqliteStore(SqlStore):
     def close(self) -> None:
         self._connection.close()
 
+    def read(self, series: str, key: str, from_ms: int, to_ms: int, most: int) -> list[ArchivedWindow]:
+        self._check_file()
+        return super().read(series, key, from_ms, to_ms, most)
+
+    def _check_file(self) -> None:
+        """A file that was deleted can be written to for as long as it is open: all that would be lost in silence."""
+        if _identity(self._path) != self._file:
+            raise CheckpointError(
+                f"archive {self._path} was deleted or replaced while it was open; put it back, with its -wal file, and "
+                f"start the job again"
+            )
+
     def _query(self, statement: str, arguments: tuple[Any, ...]) -> list[Any]:
         with _told(self._path):
             return self._connection.execute(_own_style(statement), arguments).fetchall()
+
+
+def _identity(path: str) -> tuple[int, int] | None:
+    with contextlib.suppress(OSError):
+        found = os.stat(path)
+        return found.st_dev, found.st_ino
+    return None
 
 
 def _own_style(statement: str) -> str:
@@ -105,7 +126,8 @@ def _transaction(connection: sqlite3.Connection) -> Iterator[None]:
     try:
         yield
     except BaseException:
-        connection.execute("ROLLBACK")
+        if connection.in_transaction:  # SQLite has rolled back itself if the disk is full
+            connection.execute("ROLLBACK")
         raise
     connection.execute("COMMIT")
 

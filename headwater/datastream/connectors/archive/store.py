@@ -26,9 +26,11 @@ import zstandard
 
 from headwater.common.errors import CheckpointError
 
+BEGINNING_MS, END_MS = -(1 << 62), 1 << 62
+"""Of time, as far as databases can count."""
+
 WindowKey = tuple[str, int, int]
 """(key as JSON, start, end)"""
-
 
 Row = tuple[str, int, int, str, int]
 """(key, start, end, value, epoch): what is written to `headwater_windows`"""
