@@ -79,8 +79,9 @@ fmt: setup ## Format the code and repair what ruff can repair
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-docs: setup ## Write docs/configuration.md anew from the options in the code
+docs: setup ## Write docs/configuration.md and the pictures of docs/cep.md anew from the code
 	$(BIN)/python scripts/generate_configuration_docs.py
+	$(BIN)/python scripts/generate_cep_pictures.py
 
 lock: ## Pin the dependencies anew (needs uv)
 	uv pip compile pyproject.toml --group dev --universal --python-version 3.11 --generate-hashes --upgrade --quiet \
