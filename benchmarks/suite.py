@@ -24,6 +24,7 @@ from benchmarks.checkpoints.cases import checkpoint_cases, checkpoint_targets, r
 from benchmarks.engines.cases import engine_cases, engine_targets
 from benchmarks.harness.environments import BYTEWAX, FLINK
 from benchmarks.harness.process import Program
+from benchmarks.impressions.cases import impression_cases, impression_targets
 from benchmarks.in_process.cases import in_process_cases, in_process_targets
 from benchmarks.joins.cases import join_cases, join_targets
 from benchmarks.latency.cases import latency_cases, latency_targets
@@ -46,6 +47,7 @@ def cases() -> tuple[Case, ...]:
         _grep(),
         *latency_cases(),
         *engine_cases(),
+        *impression_cases(),
         _million_keys(),
         _backfill(),
         *checkpoint_cases(),
@@ -135,6 +137,7 @@ def targets(cores: int) -> tuple[Target, ...]:
         ),
         *latency_targets(),
         *engine_targets(),
+        *impression_targets(),
         Target(
             "memory",
             "1 M keys of small tuples, all slots together, MB (highest seen)",

@@ -6,22 +6,27 @@ may come from another process than the one that wrote.
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import json
 import os
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import cloudpickle
 import pytest
 
+from headwater.common import Time
 from headwater.common.connector import Committer, ReusableSinkWriter, Sink, SinkWriter, WriterContext
 from headwater.common.serialization import Encoder
+from headwater.datastream.connectors.archive import Archive, ClosedWindow, PostgresArchive, SqliteArchive
+from headwater.datastream.connectors.archive.sink import SeriesSink
 from headwater.datastream.connectors.collect_sink import CollectSink, collected_results
 from headwater.datastream.connectors.file_system import (
     BucketAssigner,
@@ -32,6 +37,8 @@ from headwater.datastream.connectors.file_system import (
     RollingPolicy,
 )
 from headwater.datastream.connectors.print_sink import PrintSink
+from headwater.datastream.window import TumblingEventTimeWindows
+from tests.postgres_server import PostgresServer, postgres_server
 
 Record = dict[str, Any]
 
@@ -115,6 +122,65 @@ def printed(tmp_path: Path, capsys: Any) -> Case:
     return Case(PrintSink(), visible, str, outlives_its_process=False)
 
 
+HOURS = TumblingEventTimeWindows.of(Time.hours(1))
+
+
+class AsWindows(Sink):
+    """Gives each record to an archive as a window of its own."""
+
+    def __init__(self, archive: Archive) -> None:
+        self._sink = SeriesSink("records", archive, HOURS)
+
+    def create_writer(self, context: WriterContext) -> SinkWriter:
+        made = self._sink.create_writer(context)
+        write_windows = made.write_batch
+
+        def write_batch(values: Sequence[Any], timestamps: Any) -> None:
+            write_windows([ClosedWindow(record["i"], 0, 1, record) for record in values], timestamps)
+
+        made.write_batch = write_batch  # type: ignore[method-assign]
+        return made
+
+    def create_committer(self) -> Committer:
+        return self._sink.create_committer()
+
+
+def sqlite_archive(tmp_path: Path, capsys: Any) -> Case:
+    archive = SqliteArchive(tmp_path / "archive.db")
+
+    def visible() -> list[Any]:
+        with contextlib.closing(archive.connect()) as connection:
+            rows = connection.execute("SELECT value FROM headwater_windows").fetchall()
+        return [json.loads(value) for (value,) in rows]
+
+    return Case(AsWindows(archive), visible)
+
+
+def postgres_archive(tmp_path: Path, capsys: Any) -> Case:
+    archive = PostgresArchive(postgres().new_database())
+
+    def visible() -> list[Any]:
+        with archive.connect() as connection:
+            return [value for (value,) in connection.execute("SELECT value FROM headwater_windows")]
+
+    return Case(AsWindows(archive), visible)
+
+
+_servers = contextlib.ExitStack()
+
+
+@cache
+def postgres() -> PostgresServer:
+    return _servers.enter_context(postgres_server())
+
+
+@pytest.fixture(scope="module", autouse=True)
+def end_of_servers() -> Iterator[None]:
+    yield
+    _servers.close()
+    postgres.cache_clear()
+
+
 CASES = {
     "row files": row_files,
     "row files that are joined": joined_row_files,
@@ -123,6 +189,8 @@ CASES = {
     "parquet files": parquet_files,
     "collect": collected,
     "print": printed,
+    "archive in SQLite": sqlite_archive,
+    "archive in PostgreSQL": postgres_archive,
 }
 
 

@@ -99,6 +99,12 @@ class Checkpoints:
         """Called in the coordinator's thread after each completed checkpoint."""
 
     @property
+    def visible_epoch(self) -> int:
+        """Output up to this epoch is visible, if there was any; -1: nothing is. Any thread may ask."""
+        durable = self.durable  # it is set after its output was committed
+        return max(-1 if self._visible is None else self._visible, -1 if durable is None else durable.epoch)
+
+    @property
     def durably(self) -> bool:
         """There is a place to write them to."""
         return self._store is not None

@@ -53,6 +53,8 @@ class OperableJob(Protocol):
     def why(self) -> list[dict[str, Any]]: ...
     def locate_state(self) -> dict[str, Any]: ...
     def ask_slot(self, stage: int, partition: int, request: dict[str, Any]) -> dict[str, Any]: ...
+    def series(self) -> list[dict[str, Any]]: ...
+    def read_archive(self, series: str, key: str, from_ms: int, to_ms: int, epoch: int) -> dict[str, Any]: ...
     def trigger_savepoint(self, savepoint_directory: str | None = None) -> CompletableFuture[str]: ...
     def ask_to_stop(self, drain: bool, savepoint_directory: str | None = None) -> CompletableFuture[str]: ...
     def trigger_checkpoint(self) -> CompletableFuture[int]: ...
@@ -234,6 +236,16 @@ class ControlServer:
             raise HeadwaterError("ask_slot needs a stage and a partition, which are numbers, and a query")
         return self._job.ask_slot(stage, partition, query)
 
+    def _series(self, request: Request) -> list[Answer]:
+        return self._job.series()
+
+    def _read_archive(self, request: Request) -> Answer:
+        texts = [request.get(name) for name in ("series", "key")]
+        numbers = [request.get(name) for name in ("from_ms", "to_ms", "epoch")]
+        if not all(isinstance(text, str) for text in texts) or not all(isinstance(each, int) for each in numbers):
+            raise HeadwaterError("read_archive needs a series and a key, which are text, and from_ms, to_ms, epoch")
+        return self._job.read_archive(*texts, *numbers)  # type: ignore[arg-type]
+
     def _savepoint(self, request: Request) -> str:
         return self._result(self._job.trigger_savepoint(_text_or_none(request, "directory")))
 
@@ -268,6 +280,8 @@ _VERBS: dict[str, Callable[[ControlServer, Request], Any]] = {
     "why": ControlServer._why,
     "locate_state": ControlServer._locate_state,
     "ask_slot": ControlServer._ask_slot,
+    "series": ControlServer._series,
+    "read_archive": ControlServer._read_archive,
     "savepoint": ControlServer._savepoint,
     "stop": ControlServer._stop,
     "trigger_checkpoint": ControlServer._trigger_checkpoint,

@@ -228,6 +228,14 @@ class LocalJobClient(JobClient):
         """Ask a slot in this process about its state. Raises `QueryError`."""
         return self._readable().ask(Place(stage, partition), request)
 
+    def series(self) -> list[dict[str, Any]]:
+        """The job's series, and where their archives are. Raises `QueryError`."""
+        return self._readable().archives.describe()
+
+    def read_archive(self, series: str, key: str, from_ms: int, to_ms: int, epoch: int) -> dict[str, Any]:
+        """The archived windows of a series. Raises `QueryError`."""
+        return self._readable().archives.read(series, key, from_ms, to_ms, epoch)
+
     def _readable(self) -> StateDirectory:
         directory = self.state_directory
         if directory is None:
