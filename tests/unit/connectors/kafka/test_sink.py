@@ -125,7 +125,7 @@ def test_a_commit_that_failed_half_way_goes_on_where_it_stopped(
     parts = [part for epoch in (1, 2, 3) for part in written(made, [f"e{epoch} 0"], files, epoch)]
     third = files.content.pop(parts[2].name)
     committer = opened(made, files)
-    with pytest.raises(CheckpointError, match=r"output file e0+3-a3-p0-0 of epoch 3 is missing"):
+    with pytest.raises(CheckpointError, match=r"output file e0+3-a3-p0-.* of epoch 3 is missing"):
         committer.commit(parts)
     assert values(broker.bootstrap_servers, "out") == ["e1 0", "e2 0"]
     files.content[parts[2].name] = third
