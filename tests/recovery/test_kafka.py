@@ -10,12 +10,15 @@ import random
 import signal
 import subprocess
 import sys
+import threading
 from collections import Counter
 from pathlib import Path
 
 import pytest
 
-from headwater.testing import STEPS
+from headwater.common import Types, WatermarkStrategy
+from headwater.datastream import StreamExecutionEnvironment
+from headwater.testing import STEPS, in_process
 from headwater.testing.kafka import KafkaBroker
 from tests.recovery.kafka_driver import IN_COMMIT
 from tests.unit.connectors.kafka import clients
@@ -26,6 +29,31 @@ KILLS = 30 if os.environ.get("CHAOS") == "full" else 1
 KILLS_PER_JOB = 11
 RECORDS_PER_KILL = 60
 """Three epochs: a driver gets that far before the next kill at the latest."""
+
+
+DOWN_SECONDS = 60 if KILLS > 1 else 3
+
+
+@pytest.mark.recovery
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("at", ["begin", "manifest-written"])
+def test_a_broker_that_is_down_for_a_while_costs_only_time(at: str) -> None:
+    count = 400
+    with KafkaBroker({"in": 2, "out": 3}) as broker, in_process(epoch_records=40) as here:
+        servers = broker.bootstrap_servers
+        clients.produce(servers, "in", range(count))
+
+        def go_down(_: object) -> None:
+            broker.stop()
+            threading.Timer(DOWN_SECONDS, broker.start).start()
+
+        here.call(go_down, epoch=3, at=at)
+        env = StreamExecutionEnvironment.get_execution_environment()
+        stream = env.from_source(clients.source(servers).build(), WatermarkStrategy.no_watermarks(), "kafka")
+        stream.map(lambda text: f"k {text}", Types.STRING()).sink_to(clients.sink(servers))
+        env.execute("outage")
+        assert clients.values(servers, "out") == sorted(f"k {number}" for number in range(count))
 
 
 def driver(servers: str, directory: Path, step: str, times: int) -> int:
@@ -70,4 +98,5 @@ def one_job(directory: Path, steps: list[str], dice: random.Random) -> Counter[s
         assert last == {f"k{key}": len(range(key, count, 7)) for key in range(7)}
         assert broker.committed("group") == {("in", 0): count // 2, ("in", 1): count // 2}
         assert broker.open_transactions() == []
+    print(f"{sum(killed.values())} drivers killed at {dict(killed)}; {count} records counted once", flush=True)
     return killed

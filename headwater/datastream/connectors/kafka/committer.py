@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 import xxhash
@@ -24,7 +25,8 @@ PART_BYTES: Final = 64 << 20
 """A transaction is not much larger than this: an epoch with more output takes several."""
 PART_BITS: Final = 20
 TRANSACTION_SECONDS: Final = 60.0
-NOTE: Final = "marker.json"
+NOTE: Final = "marker-"
+"""Begins the name of the file that says where a job's mark is."""
 
 
 def mark_of(epoch: int, parts: int) -> int:
@@ -70,6 +72,10 @@ class TransactionCommitter(Committer):
         return f"headwater-sink-{self._identity}"
 
     @property
+    def _note(self) -> str:
+        return f"{NOTE}{self._context.job_id}.json"
+
+    @property
     def _identity(self) -> str:
         return f"{self._context.job_id}-{xxhash.xxh64_hexdigest(self._context.operator_uid.encode())}"
 
@@ -80,8 +86,23 @@ class TransactionCommitter(Committer):
             check_topic(self._mark_client(), self._topic)
 
     def commit(self, committables: list[Any]) -> None:
-        if not committables:
-            return
+        for job_id in sorted({spooled.job_id for spooled in committables}):
+            own = [spooled for spooled in committables if spooled.job_id == job_id]
+            if job_id == self._context.job_id:
+                self._commit_own(own)
+            else:
+                self._commit_for(job_id, own)
+
+    def _commit_for(self, job_id: str, committables: list[Spooled]) -> None:
+        """Commit what the job left whose checkpoint this one starts from: that job's mark says whether it is there."""
+        other = TransactionCommitter(self._owner, self._properties, self._prefix, self._topic)
+        other.open(replace(self._context, job_id=job_id))
+        try:
+            other.commit(committables)
+        finally:
+            other.close()
+
+    def _commit_own(self, committables: list[Spooled]) -> None:
         kafka = library()
         try:
             self._commit(committables)
@@ -147,11 +168,11 @@ class TransactionCommitter(Committer):
         if files is None:
             return topic, 0
         try:
-            with files.open(NOTE) as file:
+            with files.open(self._note) as file:
                 note = json.load(file)
             return str(note["topic"]), 0
         except FileNotFoundError:
-            with files.write(NOTE) as file:
+            with files.write(self._note) as file:
                 file.write(json.dumps({"topic": topic, "epoch": epoch}).encode())
             return topic, 0
 
@@ -160,7 +181,7 @@ class TransactionCommitter(Committer):
         files = self._context.files
         if files is None or epoch > self._context.resumed_epoch:
             return  # this driver is the first that has this output
-        with files.open(NOTE) as file:
+        with files.open(self._note) as file:
             first = int(json.load(file)["epoch"])
         if first < epoch:
             raise HeadwaterError(
@@ -180,7 +201,7 @@ class TransactionCommitter(Committer):
 
     def find_leftovers(self, job_id: str) -> list[Any]:
         files = self._context.files
-        return [] if files is None else [name for name in files.names() if name != NOTE]
+        return [] if files is None else [name for name in files.names() if not name.startswith(NOTE)]
 
     def delete_leftovers(self, leftovers: list[Any]) -> None:
         assert self._context.files is not None

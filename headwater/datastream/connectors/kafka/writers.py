@@ -64,6 +64,7 @@ class SpoolWriter(ReusableSinkWriter):
         context = self._context
         self._done.append(
             Spooled(
+                job_id=context.job_id,
                 epoch=context.epoch,
                 partition=context.partition,
                 part=len(self._done),

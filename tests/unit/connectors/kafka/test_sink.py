@@ -157,6 +157,35 @@ def test_an_attempt_that_is_aborted_leaves_no_file(broker: KafkaBroker) -> None:
     assert files.content == {}
 
 
+def test_a_driver_that_wakes_up_in_the_middle_of_its_commit_cannot_write(
+    broker: KafkaBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was stopped between its messages and its mark; meanwhile another driver has committed that, and more."""
+    made, files = sink(broker.bootstrap_servers), Files()
+    first = written(made, ["a 1", "b 1"], files, epoch=1)
+    second = written(made, ["a 2"], files, epoch=2)
+    zombie, heir = opened(made, files), opened(made, files, resumed_epoch=1)
+    kept = dict(files.content)
+    send = committing.send
+
+    def stopped(client: Any, messages: Any) -> None:
+        send(client, messages)
+        client.client.flush(30)
+        monkeypatch.setattr(committing, "send", send)
+        heir.commit(first)
+        heir.commit(second)
+        files.content |= kept
+
+    monkeypatch.setattr(committing, "send", stopped)
+    with pytest.raises(HeadwaterError, match="cannot commit output at Kafka"):
+        zombie.commit(first)
+    assert values(broker.bootstrap_servers, "out") == ["a 1", "a 2", "b 1"]
+    zombie.commit(first)  # if it is not told that its job is another driver's, it sees the mark
+    assert values(broker.bootstrap_servers, "out") == ["a 1", "a 2", "b 1"]
+    zombie.close()
+    heir.close()
+
+
 class TestBadInput:
     def test_a_message_that_is_too_large_fails_before_a_checkpoint_promises_it(self, broker: KafkaBroker) -> None:
         with pytest.raises(SerializationError, match=r"message of 2000001 bytes .*message.max.bytes .1000000.*'x x"):
