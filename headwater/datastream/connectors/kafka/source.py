@@ -96,7 +96,9 @@ class KafkaSource(Source):
         starting = KafkaOffsetsInitializer.earliest() if known else settings.starting
         starts = starting.resolve(client, new)
         stops = settings.stopping.resolve(client, new) if settings.stopping is not None else {}
-        return [Split(str(each), PartitionRange(*each, starts[each], stops.get(each))) for each in new]
+        return [
+            Split(str(each), PartitionRange(each.topic, each.partition, starts[each], stops.get(each))) for each in new
+        ]
 
     def _subscribed(self, client: KafkaClient) -> list[KafkaTopicPartition]:
         settings = self.settings

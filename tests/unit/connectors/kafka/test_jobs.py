@@ -14,6 +14,7 @@ from headwater.datastream.connectors.kafka import DeliveryGuarantee, KafkaSink, 
 from headwater.testing import STEPS, JobCrashed, in_process
 from headwater.testing.kafka import Api, KafkaBroker
 from tests.unit.connectors.kafka import clients
+from tests.waiting import wait_until
 
 NO_EVENT_TIME = WatermarkStrategy.no_watermarks()
 COUNT = 120
@@ -212,3 +213,35 @@ def test_a_job_that_starts_from_the_checkpoint_of_another_one_commits_its_output
         with in_process(tmp_path / f"second-{number}", epoch_records=20):
             job.run()
         assert clients.values(servers, f"out-{number}") == expected()
+
+
+def test_a_job_whose_checkpoints_were_deleted_begins_anew_and_nothing_is_swallowed(
+    filled: KafkaBroker, tmp_path: Any
+) -> None:
+    """It has the same id, and counts its epochs from the beginning: an old mark must not count for it."""
+    servers = filled.bootstrap_servers
+    for _ in range(2):
+        source = clients.source(servers)
+        source._settings.stopping, source._settings.bounded = None, False
+        job = Counting(source.build(), clients.sink(servers))
+        job.env.configure(
+            Configuration.from_dict(
+                {"execution.checkpointing.externalized-checkpoint-retention": "DELETE_ON_CANCELLATION"}
+            )
+        )
+        with in_process(tmp_path / "c", epoch_records=20):
+            before = len(clients.read_all(servers, "out"))
+            client = job.env.execute_async("counting")
+            wait_until(lambda n=before: len(clients.read_all(servers, "out")) == n + COUNT, "the output", poll_s=0.1)  # type: ignore[misc]
+            client.cancel().result()
+    assert clients.values(servers, "out") == sorted(expected() * 2)
+
+
+def test_checkpoints_that_span_epochs_are_committed_once_from_the_first_one_on(filled: KafkaBroker) -> None:
+    with in_process(epoch_records=10, checkpoint_epochs=4) as here:
+        here.crash_job(epoch=3, at="manifest-written")
+        with pytest.raises(JobCrashed):
+            count(filled)
+        count(filled)
+    assert clients.values(filled.bootstrap_servers, "out") == expected()
+    in_order_per_key(filled)
