@@ -55,8 +55,8 @@ class MarkPlace(msgspec.Struct, frozen=True):
     epoch: int
     """Of the first commit."""
     token: str
-    """Part of the group's name. A job whose checkpoints were deleted counts its epochs from the beginning: the mark that
-    it had would swallow its output. Made from the first output, so that two drivers that both begin agree."""
+    """Part of the group's name. A job whose checkpoints were deleted counts its epochs from the beginning: its
+    old mark would swallow its output. Made from the first output, so that two drivers that both begin agree."""
 
 
 class TransactionCommitter(Committer):

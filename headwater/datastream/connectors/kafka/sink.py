@@ -59,11 +59,11 @@ class KafkaSink(Sink):
     def create_writer(self, context: WriterContext) -> SinkWriter:
         if self.guarantee is DeliveryGuarantee.EXACTLY_ONCE:
             return SpoolWriter(context, self._format)
-        failures: list[str] = []
+        failures: list[tuple[str, Any]] = []
 
         def delivered(error: Any, message: Any) -> None:
             if error is not None:
-                failures.append(f"topic '{message.topic()}': {error.str()}")
+                failures.append((message.topic(), error))
 
         own = {"enable.idempotence": True, "delivery.report.only.error": True, "on_delivery": delivered}
         client = producer(self._owner, self.properties, own)

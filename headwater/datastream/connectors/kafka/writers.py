@@ -10,8 +10,7 @@ from contextlib import AbstractContextManager
 from typing import Any, BinaryIO, Final
 
 from headwater.common.connector import ReusableSinkWriter, WriterContext
-from headwater.common.errors import HeadwaterError
-from headwater.datastream.connectors.kafka.client import KafkaClient
+from headwater.datastream.connectors.kafka.client import KafkaClient, library, log
 from headwater.datastream.connectors.kafka.messages import MessageFormat, send
 from headwater.datastream.connectors.kafka.spool import Spooled, SpoolFile
 
@@ -101,11 +100,13 @@ class _AbortedError(Exception):
 class DirectWriter(ReusableSinkWriter):
     """Sends messages as they come. With `waits`, an epoch ends when Kafka has them all: at least once."""
 
-    def __init__(self, client: KafkaClient, form: MessageFormat, failures: list[str], *, waits: bool) -> None:
+    def __init__(
+        self, client: KafkaClient, form: MessageFormat, failures: list[tuple[str, Any]], *, waits: bool
+    ) -> None:
         self._client = client
         self._format = form
         self._failures = failures
-        """What the client says of messages that could not be delivered."""
+        """(topic, error) of messages that could not be delivered, as the client tells."""
         self._waits = waits
 
     def begin_epoch(self, context: WriterContext) -> None:
@@ -122,8 +123,15 @@ class DirectWriter(ReusableSinkWriter):
         return []
 
     def _check(self) -> None:
-        if self._failures and self._waits:
-            raise self._client.failed("messages could not be delivered", HeadwaterError(self._failures[0]))
+        if not self._failures:
+            return
+        topic, error = self._failures[0]
+        what = f"{len(self._failures)} messages could not be delivered to topic '{topic}'"
+        problem = self._client.failed(what, library().KafkaException(error))
+        if self._waits:
+            raise problem
+        log.warning("%s; they are lost, as DeliveryGuarantee.NONE allows", problem)
+        self._failures.clear()
 
     def abort(self) -> None:
         """What was sent is there: it comes again. That is what at least once means."""

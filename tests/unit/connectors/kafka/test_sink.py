@@ -209,6 +209,16 @@ class TestBadInput:
             parts = written(made, ["x 1"], files)
             opened(made, files).commit(parts)
 
+    def test_without_a_guarantee_what_is_lost_is_at_least_logged(
+        self, broker: KafkaBroker, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        broker.forbid_writes("out")
+        writer = sink(broker.bootstrap_servers, DeliveryGuarantee.NONE).create_writer(context(None))
+        writer.write_batch(["x 1"], None)
+        writer.close()
+        writer.prepare_commit()
+        assert "1 messages could not be delivered to topic 'out'" in caplog.text and "lost" in caplog.text
+
     @pytest.mark.parametrize("guarantee", DeliveryGuarantee)
     def test_a_missing_topic_is_named_when_the_job_starts(
         self, broker: KafkaBroker, guarantee: DeliveryGuarantee
