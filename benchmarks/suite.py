@@ -28,6 +28,7 @@ from benchmarks.in_process.cases import in_process_cases, in_process_targets
 from benchmarks.joins.cases import join_cases, join_targets
 from benchmarks.kafka.cases import kafka_cases, kafka_targets
 from benchmarks.latency.cases import latency_cases, latency_targets
+from benchmarks.patterns.cases import pattern_cases, pattern_targets
 from benchmarks.windows.cases import window_cases, window_targets
 
 SPARK_BARE = "bare spark.range(1).count()"
@@ -43,6 +44,7 @@ def cases() -> tuple[Case, ...]:
         *window_cases(),
         *join_cases(),
         *kafka_cases(),
+        *pattern_cases(),
         _grep(),
         *latency_cases(),
         *engine_cases(),
@@ -107,6 +109,7 @@ def targets(cores: int) -> tuple[Target, ...]:
         *window_targets(),
         *join_targets(),
         *kafka_targets(),
+        *pattern_targets(),
         *checkpoint_targets(),
         *in_process_targets(),
         Target(
