@@ -27,6 +27,7 @@ from benchmarks.harness.process import Program
 from benchmarks.impressions.cases import impression_cases, impression_targets
 from benchmarks.in_process.cases import in_process_cases, in_process_targets
 from benchmarks.joins.cases import join_cases, join_targets
+from benchmarks.kafka.cases import kafka_cases, kafka_targets
 from benchmarks.latency.cases import latency_cases, latency_targets
 from benchmarks.patterns.cases import pattern_cases, pattern_targets
 from benchmarks.windows.cases import window_cases, window_targets
@@ -43,6 +44,7 @@ def cases() -> tuple[Case, ...]:
         _keyed_count("keyed_count_1m", "Keyed count-and-sum, 1,000,000 keys", 1_000_000),
         *window_cases(),
         *join_cases(),
+        *kafka_cases(),
         *pattern_cases(),
         _grep(),
         *latency_cases(),
@@ -108,6 +110,7 @@ def targets(cores: int) -> tuple[Target, ...]:
         ),
         *window_targets(),
         *join_targets(),
+        *kafka_targets(),
         *pattern_targets(),
         *checkpoint_targets(),
         *in_process_targets(),
