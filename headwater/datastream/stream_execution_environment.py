@@ -14,6 +14,7 @@ from headwater.common.configuration import Configuration
 from headwater.common.connector import Source
 from headwater.common.errors import TypeMismatchError, short_repr
 from headwater.common.execution_config import ExecutionConfig
+from headwater.common.io import InputFormat
 from headwater.common.job_client import JobClient
 from headwater.common.job_execution_result import JobExecutionResult
 from headwater.common.time import DurationLike
@@ -51,7 +52,6 @@ class StreamExecutionEnvironment(PythonDependencies, NotYet):
     """Holds a job while it is built. `execute()` plans what was built since the last one, and runs it."""
 
     _not_yet: ClassVar[dict[str, str]] = {
-        "create_input": "use from_source(FileSource...) or from_dataframe(...)",
         "register_cached_file": "use add_python_file(), or add_python_archive()",
     }
 
@@ -233,6 +233,12 @@ class StreamExecutionEnvironment(PythonDependencies, NotYet):
             )
         source = FunctionSource(produce, bounded=getattr(source_func, "bounded", True))
         return self._add_source(source, source_name, type_info, parallelism=1)
+
+    def create_input(self, input_format: InputFormat, type_info: TypeInformation | None = None) -> DataStream:
+        """The records that an input format describes, such as `AvroInputFormat`. Prefer `from_source`."""
+        if not isinstance(input_format, InputFormat):
+            raise TypeMismatchError(f"create_input() expects an InputFormat, found {short_repr(input_format)}")
+        return self._add_source(input_format.create_source(), "Custom Source", type_info)
 
     def from_sequence(self, start: int, end: int) -> DataStream:
         """The whole numbers from `start` to `end`, both included."""

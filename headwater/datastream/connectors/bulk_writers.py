@@ -1,4 +1,4 @@
-"""How records become the content of a part file: encoded one by one, JSON lines, CSV, Parquet."""
+"""How records become the content of a part file: encoded one by one, JSON lines, CSV, Parquet, ORC."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from headwater.common.types import Row
 
 __all__ = ["BulkWriter", "BulkWriterFactory", "BulkWriters"]
 
-_PARQUET_BUFFER_ROWS: Final = 50_000
+_BUFFER_ROWS: Final = 50_000
 
 
 class BulkWriter(ABC):
@@ -55,13 +55,22 @@ class BulkWriters:
     def parquet(schema: Any = None, compression: str = "zstd") -> BulkWriterFactory:
         """Parquet from dicts or named Rows (tuples with a `schema`, a pyarrow.Schema). Without one the first records of
         each file tell the types, so files may differ: give one where readers need it."""
-        pyarrow = sys.modules.get("pyarrow")  # who has a schema has loaded pyarrow
-        if schema is not None and not isinstance(schema, getattr(pyarrow, "Schema", ())):
-            raise TypeMismatchError(
-                f"BulkWriters.parquet() expects a pyarrow.Schema or nothing, found {short_repr(schema)}; "
-                "write it as pyarrow.schema([('name', pyarrow.string()), ('age', pyarrow.int32())])"
-            )
-        return _Parquet(schema, compression)
+        return ColumnarWriterFactory("Parquet", _arrow_schema("parquet", schema), compression)
+
+    @staticmethod
+    def orc(schema: Any = None, compression: str = "zstd") -> BulkWriterFactory:
+        """Like `parquet`. ORC has no times of day."""
+        return ColumnarWriterFactory("ORC", _arrow_schema("orc", schema), compression)
+
+
+def _arrow_schema(method: str, schema: Any) -> Any:
+    pyarrow = sys.modules.get("pyarrow")  # who has a schema has loaded pyarrow
+    if schema is not None and not isinstance(schema, getattr(pyarrow, "Schema", ())):
+        raise TypeMismatchError(
+            f"BulkWriters.{method}() expects a pyarrow.Schema or nothing, found {short_repr(schema)}; "
+            "write it as pyarrow.schema([('name', pyarrow.string()), ('age', pyarrow.int32())])"
+        )
+    return schema
 
 
 class EncodedWriter(BulkWriter):
@@ -136,19 +145,36 @@ class _CsvWriter(BulkWriter):
 
 
 @dataclass(frozen=True)
-class _Parquet(BulkWriterFactory):
+class ColumnarWriterFactory(BulkWriterFactory):
+    """Parquet or ORC."""
+
+    kind: str
     schema: Any
     compression: str
 
+    @property
+    def method(self) -> str:
+        """Of BulkWriters, for errors about records without a schema."""
+        return f"BulkWriters.{self.kind.lower()}"
+
     def create(self, file: BinaryIO) -> BulkWriter:
-        return _ParquetWriter(file, self)
+        return _ColumnarWriter(file, self)
+
+    def open_writer(self, file: BinaryIO, schema: Any) -> Any:
+        if self.kind == "ORC":
+            import pyarrow.orc as orc
+
+            return orc.ORCWriter(file, compression=self.compression)
+        import pyarrow.parquet as parquet
+
+        return parquet.ParquetWriter(file, schema, compression=self.compression, write_page_checksum=True)
 
 
-class _ParquetWriter(BulkWriter):
-    def __init__(self, file: BinaryIO, settings: _Parquet) -> None:
+class _ColumnarWriter(BulkWriter):
+    def __init__(self, file: BinaryIO, settings: ColumnarWriterFactory) -> None:
         self._file = file
+        self._settings = settings
         self._schema = settings.schema
-        self._compression = settings.compression
         self._columns: tuple[str, ...] | None = tuple(settings.schema.names) if settings.schema is not None else None
         self._rows: list[Sequence[Any]] = []
         self._writer: Any = None
@@ -160,11 +186,11 @@ class _ParquetWriter(BulkWriter):
             self._columns = _names_of(values[0])
             if self._columns is None:
                 raise SerializationError(
-                    f"Parquet needs column names, but {short_repr(values[0])} has none; write dicts or named Rows, or "
-                    "give BulkWriters.parquet a schema"
+                    f"{self._settings.kind} needs column names, but {short_repr(values[0])} has none; write dicts or "
+                    f"named Rows, or give {self._settings.method} a schema"
                 )
         self._rows += _rows(values, self._columns)
-        if len(self._rows) >= _PARQUET_BUFFER_ROWS:
+        if len(self._rows) >= _BUFFER_ROWS:
             self._write_rows()
 
     def finish(self) -> None:
@@ -176,22 +202,30 @@ class _ParquetWriter(BulkWriter):
         if not self._rows:
             return
         import pyarrow
-        import pyarrow.parquet as parquet
 
-        names = list(self._columns or ())
-        columns = [list(column) for column in zip(*self._rows, strict=True)]
         try:
-            table = pyarrow.table(dict(zip(names, columns, strict=True)), schema=self._schema)
+            table = self._table()
             if self._writer is None:
                 self._schema = table.schema
-                self._writer = parquet.ParquetWriter(self._file, self._schema, compression=self._compression)
-            self._writer.write_table(table)
+                self._writer = self._settings.open_writer(self._file, self._schema)
+            write = self._writer.write if self._settings.kind == "ORC" else self._writer.write_table
+            write(table)
         except (pyarrow.ArrowException, TypeError, ValueError) as error:
             raise SerializationError(
-                f"records do not fit into one Parquet file: {error}; give BulkWriters.parquet a schema that fits all "
-                f"of them. The first of them is {short_repr(self._rows[0])}"
+                f"records do not fit into one {self._settings.kind} file: {error}; give "
+                f"{self._settings.method} a schema that fits all of them. The first is {short_repr(self._rows[0])}"
             ) from error
         self._rows = []
+
+    def _table(self) -> Any:
+        import pyarrow
+
+        from headwater.datastream.connectors.columnar.arrow_values import to_table
+
+        if self._schema is not None:
+            return to_table(self._rows, self._schema, self._settings.kind)
+        columns = [list(column) for column in zip(*self._rows, strict=True)]
+        return pyarrow.table(dict(zip(self._columns or (), columns, strict=True)))
 
 
 def _names_of(value: Any) -> tuple[str, ...] | None:

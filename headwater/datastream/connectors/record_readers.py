@@ -11,6 +11,7 @@ import msgspec
 
 from headwater.common.connector import SplitReader
 from headwater.common.errors import ConfigurationError, SerializationError, short_repr
+from headwater.common.serialization import DeserializationSchema
 from headwater.datastream.connectors.file_access import FileSplit
 from headwater.datastream.connectors.line_stream import LinePosition, LineStream
 
@@ -124,3 +125,26 @@ class JsonLinesReader(LineReader):
             return list(map(self._decoder.decode, lines))
         except (msgspec.DecodeError, UnicodeDecodeError):  # blank lines are among these
             return self._decode_one_by_one(lines, self._decoder.decode)
+
+
+class SchemaLineReader(LineReader):
+    """Each line that is not blank is a message of a schema, and gives the records that are in it."""
+
+    def __init__(
+        self, split: FileSplit, position: LinePosition | None, policy: BadRecordPolicy, schema: DeserializationSchema
+    ) -> None:
+        super().__init__(split, position, policy)
+        self._schema = schema
+
+    def _decode(self, lines: list[bytes]) -> list[Any]:
+        decode = self._schema.deserialize_all
+        first = self._lines.line - len(lines) + 1
+        records: list[Any] = []
+        for number, line in enumerate(lines, first):
+            message = line.removesuffix(b"\n").removesuffix(b"\r")
+            if message:
+                try:
+                    records += decode(message)
+                except SerializationError as error:
+                    self._bad(number, message, error)
+        return records
