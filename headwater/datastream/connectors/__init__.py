@@ -2,6 +2,7 @@
 
 from headwater.datastream.connectors.base import (
     Committer,
+    CommitterContext,
     DeliveryGuarantee,
     ReusableSinkWriter,
     Sink,
@@ -9,6 +10,7 @@ from headwater.datastream.connectors.base import (
     Source,
     Split,
     SplitReader,
+    TimedBatch,
     WriterContext,
 )
 from headwater.datastream.connectors.file_system import (
@@ -25,6 +27,7 @@ from headwater.datastream.connectors.number_seq import NumberSequenceSource
 __all__ = [
     "BucketAssigner",
     "Committer",
+    "CommitterContext",
     "DeliveryGuarantee",
     "FileSink",
     "FileSource",
@@ -39,5 +42,6 @@ __all__ = [
     "Split",
     "SplitReader",
     "StreamFormat",
+    "TimedBatch",
     "WriterContext",
 ]

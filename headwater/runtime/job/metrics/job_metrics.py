@@ -36,6 +36,8 @@ class SplitState:
     """When the job first asked it."""
     watermarks: dict[str, int] = field(default_factory=dict)
     idle: bool = False
+    gauges: dict[str, float] = field(default_factory=dict)
+    """What its reader says of itself: lag, end of the split ..."""
 
     def watermark(self, uid: str) -> int:
         """The watermark that operator (or source) `uid` has emitted for this split."""
@@ -206,7 +208,7 @@ class JobMetrics:
         split.subtask = subtask
         split.records += ack.records
         split.last_record_ms = plan.now_ms if ack.records else split.last_record_ms
-        split.watermarks, split.idle = ack.watermarks, ack.idle
+        split.watermarks, split.idle, split.gauges = ack.watermarks, ack.idle, ack.gauges
 
     def accepted_in(self, milliseconds: float) -> None:
         """All that the driver does when an epoch is accepted took so long."""
