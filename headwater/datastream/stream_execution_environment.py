@@ -31,6 +31,7 @@ from headwater.datastream.connectors.file_source import FileSource
 from headwater.datastream.connectors.number_seq import NumberSequenceSource
 from headwater.datastream.data_stream import DataStream, declared
 from headwater.datastream.dataframe_source import DataFrameSource
+from headwater.datastream.dead_letters import with_dead_letters_for_all
 from headwater.datastream.execution_mode import RuntimeExecutionMode
 from headwater.datastream.executor import get_executor
 from headwater.datastream.function_source import FunctionSource
@@ -346,7 +347,7 @@ class StreamExecutionEnvironment(PythonDependencies, NotYet):
 
     def _launch(self, job_name: str | None) -> JobClient:
         job, configuration = self._plan(job_name)
-        operators = list(self._operators)
+        operators = self._all_operators(configuration)
         self._operators.clear()
 
         def replan(parallelism: int) -> JobPlan:
@@ -362,7 +363,12 @@ class StreamExecutionEnvironment(PythonDependencies, NotYet):
         configuration.set(options.EPOCH_DURATION, min(configuration.get(options.EPOCH_DURATION), interval_ms))
         if job_name is not None:
             configuration.set(options.PIPELINE_NAME, job_name)
-        return plan(self._operators, configuration), configuration
+        return plan(self._all_operators(configuration), configuration), configuration
+
+    def _all_operators(self, configuration: Configuration) -> list[OperatorTransformation]:
+        """What was built, and what the settings add."""
+        directory = configuration.get(options.DEAD_LETTERS_DIRECTORY)
+        return with_dead_letters_for_all(self._operators, directory) if directory else list(self._operators)
 
     def _value(self, option: ConfigOption[T]) -> T:
         """Return the value of one option: what was set, else the environment variable, else the default."""

@@ -177,6 +177,8 @@ class _ColumnarWriter(BulkWriter):
         self._schema = settings.schema
         self._columns: tuple[str, ...] | None = tuple(settings.schema.names) if settings.schema is not None else None
         self._rows: list[Sequence[Any]] = []
+        """Of records whose schema is not known yet: the first ones of the file tell it."""
+        self._tables: list[Any] = []
         self._writer: Any = None
 
     def add_batch(self, values: Sequence[Any]) -> None:
@@ -189,43 +191,57 @@ class _ColumnarWriter(BulkWriter):
                     f"{self._settings.kind} needs column names, but {short_repr(values[0])} has none; write dicts or "
                     f"named Rows, or give {self._settings.method} a schema"
                 )
-        self._rows += _rows(values, self._columns)
-        if len(self._rows) >= _BUFFER_ROWS:
-            self._write_rows()
+        rows = _rows(values, self._columns)
+        if self._schema is None:
+            self._rows += rows
+        else:  # at once: whoever wrote the batch learns that it does not fit
+            self._tables.append(self._to_table(rows))
+        if len(self._rows) + sum(table.num_rows for table in self._tables) >= _BUFFER_ROWS:
+            self._write()
 
     def finish(self) -> None:
-        self._write_rows()
+        self._write()
         if self._writer is not None:
             self._writer.close()
 
-    def _write_rows(self) -> None:
-        if not self._rows:
+    def _write(self) -> None:
+        import pyarrow
+
+        if self._rows:
+            self._tables.append(self._first_table())
+            self._schema, self._rows = self._tables[-1].schema, []
+        if not self._tables:
             return
-        import pyarrow
+        if self._writer is None:
+            self._writer = self._settings.open_writer(self._file, self._schema)
+        write = self._writer.write if self._settings.kind == "ORC" else self._writer.write_table
+        write(pyarrow.concat_tables(self._tables).combine_chunks())
+        self._tables = []
 
-        try:
-            table = self._table()
-            if self._writer is None:
-                self._schema = table.schema
-                self._writer = self._settings.open_writer(self._file, self._schema)
-            write = self._writer.write if self._settings.kind == "ORC" else self._writer.write_table
-            write(table)
-        except (pyarrow.ArrowException, TypeError, ValueError) as error:
-            raise SerializationError(
-                f"records do not fit into one {self._settings.kind} file: {error}; give "
-                f"{self._settings.method} a schema that fits all of them. The first is {short_repr(self._rows[0])}"
-            ) from error
-        self._rows = []
-
-    def _table(self) -> Any:
-        import pyarrow
-
+    def _to_table(self, rows: Sequence[Sequence[Any]]) -> Any:
         from headwater.datastream.connectors.columnar.arrow_values import to_table
 
-        if self._schema is not None:
-            return to_table(self._rows, self._schema, self._settings.kind)
+        try:
+            return to_table(rows, self._schema, self._settings.kind)
+        except SerializationError as error:
+            if self._settings.schema is not None:
+                raise
+            raise self._misfit(rows, error) from error
+
+    def _first_table(self) -> Any:
+        import pyarrow
+
         columns = [list(column) for column in zip(*self._rows, strict=True)]
-        return pyarrow.table(dict(zip(self._columns or (), columns, strict=True)))
+        try:
+            return pyarrow.table(dict(zip(self._columns or (), columns, strict=True)))
+        except (pyarrow.ArrowException, TypeError, ValueError) as error:
+            raise self._misfit(self._rows, error) from error
+
+    def _misfit(self, rows: Sequence[Sequence[Any]], error: Exception) -> SerializationError:
+        return SerializationError(
+            f"records do not fit into one {self._settings.kind} file: {error}; give {self._settings.method} a schema "
+            f"that fits all of them. The first of them is {short_repr(rows[0])}"
+        )
 
 
 def _names_of(value: Any) -> tuple[str, ...] | None:

@@ -46,6 +46,11 @@ class FileSource(Source):
     def for_bulk_file_format(bulk_format: BulkFormat, *paths: str) -> FileSourceBuilder:
         return FileSourceBuilder(bulk_format, paths)
 
+    def rejecting(self) -> Source:
+        if self.bad_record_policy is not BadRecordPolicy.FAIL:
+            return self
+        return FileSource(self.file_format, self.paths, self.discovery_interval_ms, BadRecordPolicy.REJECT)
+
     def discover_splits(self, parallelism: int, known: frozenset[str]) -> list[Split]:
         if self.bounded and known:
             return []  # the set of files was fixed when the job first started
@@ -90,7 +95,8 @@ class FileSourceBuilder:
         return self
 
     def set_bad_record_policy(self, policy: BadRecordPolicy | str) -> FileSourceBuilder:
-        """'fail' (the default) names the file, the line and the text; 'skip' counts `bad_records_skipped`."""
+        """'fail' (the default) names the file, the line and the text; 'skip' counts `bad_records_skipped`; 'reject' is
+        what 'fail' becomes if the stream has dead letters."""
         self._policy = BadRecordPolicy.of(policy)
         return self
 

@@ -81,8 +81,8 @@ class EdgeWriter:
         if not values:
             return
         self.idle = False
-        self.records += len(values)
         self._route(values, timestamps)
+        self.records += len(values)
 
     def advance(self, watermark: int) -> None:
         """Set the producer's watermark. Later records go into new chunks."""
