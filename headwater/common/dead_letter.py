@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import pickle
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -10,6 +11,7 @@ import msgspec
 
 from headwater.common.errors import SerializationError, short_repr
 from headwater.common.rejected import Rejected
+from headwater.common.serialization import DeserializationSchema
 
 SOURCE = "source"
 FUNCTION = "function"
@@ -60,6 +62,15 @@ class DeadLetter:
             attributes=dict(rejected.attributes),
         )
 
+    def value(self) -> Any:
+        """The record that a function, key selector or sink refused. Unpickles it: read only letters that you trust.
+
+        Of what a source refused there are bytes only: `raw`.
+        """
+        if self.stage == SOURCE or self.raw is None:
+            raise SerializationError(f"dead letter {self.id} has no record, only bytes: read `raw`")
+        return pickle.loads(self.raw)
+
     def to_json(self) -> bytes:
         """One line without its end. Bytes are in base64."""
         content = asdict(self)
@@ -76,6 +87,13 @@ class DeadLetter:
             return DeadLetter(**content)
         except (msgspec.DecodeError, KeyError, TypeError, ValueError, AttributeError) as error:
             raise SerializationError(f"{short_repr(line, 200)} is no dead letter: {error}") from None
+
+
+class DeadLetterSchema(DeserializationSchema):
+    """Reads letters back, each from one line: `StreamFormat.schema_lines_format(DeadLetterSchema())`."""
+
+    def deserialize(self, message: bytes) -> DeadLetter:
+        return DeadLetter.from_json(message)
 
 
 def _packed(value: Any) -> Any:

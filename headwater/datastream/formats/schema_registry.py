@@ -13,7 +13,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from headwater.common.errors import ConfigurationError, HeadwaterError, SerializationError, short_repr
+from headwater.common.errors import (
+    ConfigurationError,
+    ExternalSystemError,
+    HeadwaterError,
+    SerializationError,
+    short_repr,
+)
+from headwater.common.secrets import resolve
 
 __all__ = ["RegisteredSchema", "SchemaRegistryClient", "SchemaRegistryError"]
 
@@ -21,12 +28,14 @@ FRAME_BYTES: Final = 5
 _MAGIC: Final = 0
 _CONTENT_TYPE: Final = "application/vnd.schemaregistry.v1+json"
 _ATTEMPTS: Final = 4
+_TOO_MANY: Final = 429
+_SERVER_ERRORS: Final = 500
 _FIRST_PAUSE_SECONDS: Final = 0.2
 _SETTINGS: Final = ("basic.auth.user.info", "bearer.auth.token", "ssl.ca.location", "timeout.seconds")
 
 
 class SchemaRegistryError(HeadwaterError):
-    """The registry refused, or did not answer. `status` is that of HTTP; 0: there was no answer."""
+    """The registry refused. `status` is that of HTTP. One that does not answer is an `ExternalSystemError`."""
 
     def __init__(self, text: str, status: int = 0) -> None:
         super().__init__(text, status)
@@ -55,7 +64,7 @@ class SchemaRegistryClient:
     def __init__(self, url: str, settings: Mapping[str, str] | None = None) -> None:
         """:param settings: basic.auth.user.info (`user:password`), bearer.auth.token, ssl.ca.location, timeout.seconds.
 
-        The URL may have `user:password@`, too.
+        Passwords and tokens may be references, `${env:NAME}` or `${file:path}`. The URL may have `user:password@`, too.
         """
         parts = urllib.parse.urlsplit(url) if isinstance(url, str) else None
         if parts is None or parts.scheme not in ("http", "https") or not parts.hostname:
@@ -68,10 +77,9 @@ class SchemaRegistryClient:
             )
         address = parts.hostname if ":" not in parts.hostname else f"[{parts.hostname}]"
         self._base = f"{parts.scheme}://{address}{f':{parts.port}' if parts.port else ''}{parts.path.rstrip('/')}"
-        user_info = self._given[1].get("basic.auth.user.info")
-        if user_info is None and parts.username is not None:
-            user_info = f"{urllib.parse.unquote(parts.username)}:{urllib.parse.unquote(parts.password or '')}"
-        self._authorization = _authorization(user_info, self._given[1].get("bearer.auth.token"))
+        self._user_info = self._given[1].get("basic.auth.user.info")
+        if self._user_info is None and parts.username is not None:
+            self._user_info = f"{urllib.parse.unquote(parts.username)}:{urllib.parse.unquote(parts.password or '')}"
         self._timeout = _seconds(self._given[1].get("timeout.seconds", "10"))
         self._schemas: dict[int, RegisteredSchema] = {}
         self._ids: dict[tuple[str, str], int] = {}  # by (subject, text)
@@ -112,6 +120,14 @@ class SchemaRegistryClient:
             self._ids[key] = int(answer["id"])
         return self._ids[key]
 
+    def _authorization(self) -> str | None:
+        """Resolved when it is used: a password by reference is in no pickle."""
+        token = self._given[1].get("bearer.auth.token")
+        if self._user_info is not None:
+            user_info = resolve(self._user_info, "schema registry: basic.auth.user.info")
+            return "Basic " + base64.b64encode(user_info.encode()).decode()
+        return None if token is None else f"Bearer {resolve(token, 'schema registry: bearer.auth.token')}"
+
     def _registered(self, answer: Any) -> RegisteredSchema:
         kind = answer.get("schemaType", "AVRO")
         if kind != "AVRO":
@@ -130,7 +146,12 @@ class SchemaRegistryClient:
             try:
                 return self._answer(method, path, what, body)
             except SchemaRegistryError as error:
-                if attempt == _ATTEMPTS or not (error.status == 0 or error.status == 429 or error.status >= 500):
+                if error.status != _TOO_MANY and error.status < _SERVER_ERRORS:
+                    raise
+                if attempt == _ATTEMPTS:
+                    raise ExternalSystemError(str(error)) from None
+            except ExternalSystemError:
+                if attempt == _ATTEMPTS:
                     raise
             time.sleep(pause)
             pause *= 2
@@ -139,8 +160,9 @@ class SchemaRegistryClient:
     def _answer(self, method: str, path: str, what: str, body: Any) -> Any:
         request = urllib.request.Request(self._base + path, method=method)
         request.add_header("Accept", _CONTENT_TYPE)
-        if self._authorization is not None:
-            request.add_header("Authorization", self._authorization)
+        authorization = self._authorization()
+        if authorization is not None:
+            request.add_header("Authorization", authorization)
         if body is not None:
             request.add_header("Content-Type", _CONTENT_TYPE)
             request.data = json.dumps(body).encode()
@@ -157,7 +179,7 @@ class SchemaRegistryClient:
             ) from None
         except (OSError, ValueError) as error:
             reason = getattr(error, "reason", error)
-            raise SchemaRegistryError(f"schema registry {self._base} does not answer about {what}: {reason}") from None
+            raise ExternalSystemError(f"schema registry {self._base} does not answer about {what}: {reason}") from None
 
 
 class _NoRedirects(urllib.request.HTTPRedirectHandler):
@@ -184,12 +206,6 @@ def schema_id_of(message: bytes) -> int:
 
 def _quoted(subject: str) -> str:
     return urllib.parse.quote(subject, safe="")
-
-
-def _authorization(user_info: str | None, token: str | None) -> str | None:
-    if user_info is not None:
-        return "Basic " + base64.b64encode(user_info.encode()).decode()
-    return None if token is None else f"Bearer {token}"
 
 
 def _seconds(text: str) -> float:

@@ -11,8 +11,9 @@ from typing import Any
 
 import pytest
 
+from headwater.cli.main import main
 from headwater.common import Configuration, Duration, Encoder, Row, Time, Types, WatermarkStrategy
-from headwater.common.dead_letter import DeadLetter
+from headwater.common.dead_letter import DeadLetter, DeadLetterSchema
 from headwater.common.errors import HeadwaterError, PlanError, SerializationError, TypeMismatchError, UserCodeError
 from headwater.common.serialization import SerializationSchema
 from headwater.datastream import KeyedProcessFunction, RuntimeContext, StreamExecutionEnvironment
@@ -413,3 +414,60 @@ def test_letters_as_lines() -> None:
     for line in (b"{", b"[]", b'{"raw": null}', letter.to_json().replace(b"/w==", b"?")):
         with pytest.raises(SerializationError, match="is no dead letter"):
             DeadLetter.from_json(line)
+
+
+class TestCommandAndReplay:
+    """Letters in files, looked at from the terminal and put through a corrected program."""
+
+    @pytest.fixture
+    def letters(self, tmp_path: Path) -> Path:
+        (tmp_path / "in").write_text("1\nnot a number\n0\n")
+        source = FileSource.for_record_stream_format(StreamFormat.json_lines_format(), str(tmp_path / "in")).build()
+        with in_process():
+            env = environment(headwater__dead_letters__dir=tmp_path / "letters")
+            env.from_source(source, NO_EVENT_TIME, "lines").map(lambda n: 6 // n).name("divide").sink_to(
+                CollectingSink()
+            )
+            env.execute()
+        return tmp_path / "letters"
+
+    def test_list_and_show(self, letters: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        assert main(["dead-letters", "list", str(letters)]) == 0
+        listed = capsys.readouterr().out.splitlines()
+        assert len(listed) == 3
+        assert main(["dead-letters", "list", str(letters), "--operator", "divide", "--json"]) == 0
+        (line,) = capsys.readouterr().out.splitlines()
+        letter = DeadLetter.from_json(line.encode())
+        assert letter.value() == 0
+        assert main(["dead-letters", "show", str(letters), letter.id]) == 0
+        shown = capsys.readouterr().out
+        assert "operator: divide (map-" in shown
+        assert "ZeroDivisionError" in shown
+        assert main(["dead-letters", "show", str(letters), "nothing"]) == 1
+        assert "no dead letter with the id 'nothing'" in capsys.readouterr().err
+        assert main(["dead-letters", "list", str(letters / "missing")]) == 1
+        assert "there is nothing at" in capsys.readouterr().err
+
+    def test_what_is_no_letter_is_told(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        (tmp_path / "part-0").write_text("garbage\n")
+        assert main(["dead-letters", "list", str(tmp_path)]) == 1
+        assert "part-0, line 1: b'garbage" in capsys.readouterr().err
+
+    def test_a_corrected_program_reads_them(self, letters: Path) -> None:
+        form = StreamFormat.schema_lines_format(DeadLetterSchema())
+        source = FileSource.for_record_stream_format(form, str(letters)).build()
+        with in_process():
+            env, results = environment(), CollectingSink()
+            refused = env.from_source(source, NO_EVENT_TIME, "letters").filter(
+                lambda letter: letter.stage == "function"
+            )
+            refused.map(lambda letter: letter.value()).map(lambda n: 6 // (n or 6)).sink_to(results)
+            env.execute()
+            assert results.results() == [1]
+
+    def test_bytes_are_no_record(self, letters: Path) -> None:
+        lines = [line for file in letters.rglob("part-*") for line in file.read_bytes().splitlines()]
+        (source,) = [each for each in map(DeadLetter.from_json, lines) if each.stage == "source"]
+        assert source.raw == b"not a number"
+        with pytest.raises(SerializationError, match="has no record, only bytes"):
+            source.value()

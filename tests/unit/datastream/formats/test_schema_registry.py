@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from headwater.common import Row
-from headwater.common.errors import ConfigurationError, SerializationError
+from headwater.common.errors import ConfigurationError, ExternalSystemError, SerializationError
 from headwater.datastream.formats import schema_registry
 from headwater.datastream.formats.avro import (
     AvroSchema,
@@ -69,7 +69,7 @@ def test_a_registry_that_stumbles_is_asked_again(registry: Registry) -> None:
     registry.failures = [503, 500, 429]
     assert writer(registry, V1).serialize({"id": 1})[:1] == b"\0"
     registry.failures = [500] * 4
-    with pytest.raises(SchemaRegistryError, match="HTTP 500 not now"):
+    with pytest.raises(ExternalSystemError, match="HTTP 500 not now"):
         writer(registry, V2).serialize((1, "a"))
 
 
@@ -92,17 +92,21 @@ def test_refusals_say_what_and_where(registry: Registry) -> None:
         writer(registry, V1).serialize({"id": 1})
     with pytest.raises(SchemaRegistryError, match="HTTP 404 Schema not found"):
         writer(registry, V1, auto_register=False).serialize({"id": 1})
-    with pytest.raises(SchemaRegistryError, match=r"does not answer about schema 1: .*refused"):
+    with pytest.raises(ExternalSystemError, match=r"does not answer about schema 1: .*refused"):
         SchemaRegistryClient("http://127.0.0.1:1").schema(1)
 
 
-def test_passwords_work_and_are_not_told(registry: Registry) -> None:
+def test_passwords_work_and_are_not_told(registry: Registry, monkeypatch: pytest.MonkeyPatch) -> None:
     registry.password = "me:s3cret@x"
     registry.add("r-value", str(V1))
     in_url = registry.url.replace("http://", "http://me:s3cret%40x@")
     assert SchemaRegistryClient(in_url).schema(100).text == str(V1)
     given = SchemaRegistryClient(registry.url, {"basic.auth.user.info": "me:s3cret@x"})
     assert given.latest("r-value")[0] == 100
+    monkeypatch.setenv("REGISTRY_LOGIN", "me:s3cret@x")
+    by_name = pickle.dumps(SchemaRegistryClient(registry.url, {"basic.auth.user.info": "${env:REGISTRY_LOGIN}"}))
+    assert b"s3cret" not in by_name
+    assert pickle.loads(by_name).latest("r-value")[0] == 100
     wrong = SchemaRegistryClient(registry.url.replace("http://", "http://me:s3cret@"))
     with pytest.raises(SchemaRegistryError, match="HTTP 401") as caught:
         wrong.schema(100)
