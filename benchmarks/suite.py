@@ -22,6 +22,7 @@ from benchmarks.case import (
 )
 from benchmarks.checkpoints.cases import checkpoint_cases, checkpoint_targets, rocksdb_contenders
 from benchmarks.engines.cases import engine_cases, engine_targets
+from benchmarks.formats.cases import format_cases, format_targets
 from benchmarks.harness.environments import BYTEWAX, FLINK
 from benchmarks.harness.process import Program
 from benchmarks.in_process.cases import in_process_cases, in_process_targets
@@ -49,6 +50,7 @@ def cases() -> tuple[Case, ...]:
         *checkpoint_cases(),
         _start(),
         *in_process_cases(),
+        *format_cases(),
     )
 
 
@@ -106,6 +108,7 @@ def targets(cores: int) -> tuple[Target, ...]:
         *join_targets(),
         *checkpoint_targets(),
         *in_process_targets(),
+        *format_targets(),
         Target(
             "grep",
             "headwater / PyFlink at its defaults, grep",
