@@ -1,4 +1,4 @@
-"""Where records come from and go to. As in PyFlink, files and numbers are passed on from their own modules."""
+"""Where records come from and go to. As in PyFlink, files, Kafka and numbers are passed on from their own modules."""
 
 from headwater.datastream.connectors.base import (
     Committer,
@@ -22,6 +22,7 @@ from headwater.datastream.connectors.file_system import (
     RollingPolicy,
     StreamFormat,
 )
+from headwater.datastream.connectors.kafka import FlinkKafkaConsumer, FlinkKafkaProducer, KafkaSource, Semantic
 from headwater.datastream.connectors.number_seq import NumberSequenceSource
 
 __all__ = [
@@ -32,10 +33,14 @@ __all__ = [
     "FileSink",
     "FileSource",
     "FileSourceBuilder",
+    "FlinkKafkaConsumer",
+    "FlinkKafkaProducer",
+    "KafkaSource",
     "NumberSequenceSource",
     "OutputFileConfig",
     "ReusableSinkWriter",
     "RollingPolicy",
+    "Semantic",
     "Sink",
     "SinkWriter",
     "Source",
