@@ -18,6 +18,7 @@ from headwater.common.errors import HeadwaterError, PlanError, SerializationErro
 from headwater.common.serialization import SerializationSchema
 from headwater.datastream import KeyedProcessFunction, RuntimeContext, StreamExecutionEnvironment
 from headwater.datastream.connectors.file_system import BulkWriters, FileSink, FileSource, StreamFormat
+from headwater.datastream.connectors.hybrid_source import HybridSource
 from headwater.datastream.formats.json import JsonRowSerializationSchema
 from headwater.datastream.state import ValueStateDescriptor
 from headwater.datastream.window import TumblingEventTimeWindows
@@ -201,6 +202,20 @@ def test_crashes_lose_and_double_nothing(epoch_records: int, step: str) -> None:
         assert len(letters.results()) == sum(map(len, refused.values()))
 
 
+@pytest.mark.parametrize(
+    "settings", [{"execution__runtime_mode": "BATCH"}, {"state__backend__type": "rocksdb"}], ids=["batch", "rocksdb"]
+)
+@pytest.mark.parametrize("epoch_records", [3, 1000])
+def test_batch_mode_and_rocksdb(epoch_records: int, settings: dict[str, str]) -> None:
+    with in_process(epoch_records=epoch_records):
+        env, results, letters = environment(**settings), CollectingSink(), CollectingSink()
+        keyed = numbers(env).key_by(lambda n: n % 2).process(CountAndFail())
+        keyed.with_dead_letters(letters).sink_to(results)
+        env.execute()
+        assert sorted(results.results()) == counted(GOOD)
+        assert records_of(letters.results()) == BAD
+
+
 class EveryFifth(CountAndFail):
     def process_element(self, value: int, ctx: KeyedProcessFunction.Context) -> Iterable[Any]:
         yield from super().process_element(value, ctx)
@@ -254,6 +269,17 @@ class TestSources:
                 (b"\xff\xfe", f"file {path}, line 4", "lines"),
             ]
             assert {each.stage for each in letters.results()} == {"source"}
+
+    def test_one_source_after_the_other(self, tmp_path: Path) -> None:
+        path = self.lines(tmp_path)
+        source = FileSource.for_record_stream_format(StreamFormat.json_lines_format(), str(path)).build()
+        with in_process(epoch_records=2):
+            env, results, letters = environment(), CollectingSink(), CollectingSink()
+            both = HybridSource.builder(source).add_source(source).build()
+            env.from_source(both, NO_EVENT_TIME, "lines").with_dead_letters(letters).sink_to(results)
+            env.execute()
+            assert [each["n"] for each in results.results()] == [1, 2, 3] * 2
+            assert [each.raw for each in letters.results()] == [b"not json", b"\xff\xfe"] * 2
 
     def test_csv_fields(self, tmp_path: Path) -> None:
         (tmp_path / "a.csv").write_text('id,n\n1,5\n2,many\n3,"x""y",z\n4,6\n')
