@@ -21,6 +21,8 @@ class HeadwaterError(Exception):
 
     refusal: Any = None
     """For the runtime: which record an operator failed at (`runtime/epoch/refusals.py`), if it may go without it."""
+    batch_index: int | None = None
+    """For the runtime: at which record of its batch an operator failed, if it knows."""
     from_downstream: bool = False
     """For the runtime: it was raised by an operator or edge behind the one that it passes through now."""
 

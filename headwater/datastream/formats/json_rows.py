@@ -21,7 +21,7 @@ from headwater.common.type_system.information import (
 from headwater.common.types import Row, named_row
 from headwater.datastream.connectors.bulk_writers import row_for_json
 from headwater.datastream.formats.json_schema import type_of_json_schema
-from headwater.datastream.formats.text_fields import fields_of, from_text, is_text_type
+from headwater.datastream.formats.text_fields import WHOLE_NUMBERS, fields_of, from_text, is_text_type
 
 __all__ = ["JsonRowDeserializationSchema", "JsonRowSerializationSchema"]
 
@@ -147,9 +147,13 @@ def _from_json(type_info: TypeInformation, strict: bool) -> FromJson:
     if not is_text_type(type_info):
         raise ConfigurationError(f"{type_info!r} has no form in JSON; expected basic types, arrays, maps and rows")
     convert = from_text(type_info)
+    whole = isinstance(type_info, BasicTypeInfo) and type_info.basic_type in WHOLE_NUMBERS
 
     def slow(value: Any) -> Any:
-        return convert(value if isinstance(value, str) else str(_expect(value, int | float | Decimal)))
+        if not isinstance(value, str):
+            number = _expect(value, int | float | Decimal)
+            value = str(int(number) if whole and number % 1 == 0 else number)
+        return convert(value)
 
     if isinstance(type_info, BasicTypeInfo):
         basic = type_info.basic_type

@@ -31,8 +31,9 @@ _BASIC: Final[dict[BasicType, FromText]] = {
     BasicType.FLOAT: float,
     BasicType.DOUBLE: float,
 }
+WHOLE_NUMBERS: Final = frozenset({*_WHOLE_BITS, BasicType.BIG_INT})
 NUMBERS: Final = frozenset(
-    {*_WHOLE_BITS, BasicType.BIG_INT, BasicType.FLOAT, BasicType.DOUBLE, BasicType.BIG_DEC},
+    {*WHOLE_NUMBERS, BasicType.FLOAT, BasicType.DOUBLE, BasicType.BIG_DEC},
 )
 
 

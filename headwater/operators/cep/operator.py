@@ -6,7 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from headwater.common.errors import InvalidKeyError, PatternError, StateError, TimestampError, short_repr
+from headwater.common.errors import (
+    HeadwaterError,
+    InvalidKeyError,
+    PatternError,
+    StateError,
+    TimestampError,
+    short_repr,
+)
 from headwater.common.ids import MIN_WATERMARK
 from headwater.common.output_tag import OutputTag
 from headwater.operators.base import OperatorContext, Output
@@ -210,7 +217,7 @@ class KeyedEventsOperator(KeyedOperator):
             self._waiting.derive()
             self._derive()
 
-    def user_error(self, error: BaseException, record: Any) -> Exception:
+    def user_error(self, error: BaseException, record: Any) -> HeadwaterError:
         if isinstance(error, PatternError | StateError | InvalidKeyError):
             return super().user_error(error, record) if isinstance(error, InvalidKeyError) else error
         if isinstance(error, ConditionFailed) and error.__cause__ is not None:

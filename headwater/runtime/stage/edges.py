@@ -180,7 +180,10 @@ class EdgeWriter:
                 self._key_of = FrozenKeyOf(key_of)
                 self._by_key(values, timestamps)
                 return
-            raise self._key_error(error, values, len(values) - length_hint(remaining) - 1) from error
+            index = len(values) - length_hint(remaining) - 1
+            made = self._key_error(error, values, index)
+            made.batch_index = index
+            raise made from error
         self._distribute(targets, values, timestamps)
 
     def _by_partitioner(self, values: list[Any], timestamps: Timestamps) -> None:

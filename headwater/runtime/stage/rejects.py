@@ -43,8 +43,9 @@ class Letters(Protocol):
 class Rejects:
     """The refused records of one operator or source, in one partition.
 
-    An operator without state is called again, record by record, for a batch at which it failed. With state, or at a
-    sink, that would count records twice: the attempt fails with a `Refusal`, and the driver runs the epoch again.
+    An operator without state is called again for a batch at which it failed, without the record that it failed at. With
+    state, or at a sink, that would count records twice: the attempt fails with a `Refusal`, and the driver runs the
+    epoch again.
     """
 
     def __init__(self, spec: OperatorSpec | SourceSpec, letters: Letters, job_id: str, partition: int) -> None:
@@ -112,20 +113,56 @@ class Rejects:
         stage: str,
     ) -> None:
         originals = all_captured(values)  # a function may change a record before it fails at a later one
+        done = 0
         try:
             process(values, timestamps)
             return
         except refusable as error:
+            bad = self._bad(error)
+        while bad is not None:
+            self._process_each(process, originals, timestamps, range(done, done + bad), refusable, stage)
+            self._process_each(process, originals, timestamps, range(done + bad, done + bad + 1), refusable, stage)
+            done += bad + 1
+            if done == len(originals):
+                return
+            try:
+                process(*_some(originals, timestamps, range(done, len(originals))))
+                return
+            except refusable as error:
+                bad = self._bad(error)
+        for index in range(done, len(originals)):
+            self._process_each(process, originals, timestamps, range(index, index + 1), refusable, stage)
+
+    @staticmethod
+    def _bad(error: HeadwaterError) -> int | None:
+        """The index of the record at which a batch failed, if it is known. Raises what others raised."""
+        if error.from_downstream:
+            raise error
+        return error.batch_index
+
+    def _process_each(
+        self,
+        process: Process,
+        originals: list[Any],
+        timestamps: Timestamps,
+        some: range,
+        refusable: tuple[type[HeadwaterError], ...],
+        stage: str,
+    ) -> None:
+        """Process `some` of the records, in one batch if they are good; refuse those that are not."""
+        if not some:
+            return
+        try:
+            process(*_some(originals, timestamps, some))
+        except refusable as error:
             if error.from_downstream:
                 raise
-        for index, value in enumerate(originals):
-            timestamp = None if timestamps is None else timestamps[index]
-            try:
-                process(list(all_captured([value])), None if timestamps is None else [timestamp])
-            except refusable as error:
-                if error.from_downstream:
-                    raise
-                self._reject(value, timestamp, str(error), stage)
+            if len(some) == 1:
+                timestamp = None if timestamps is None else timestamps[some[0]]
+                self._reject(originals[some[0]], timestamp, str(error), stage)
+                return
+            for index in some:
+                self._process_each(process, originals, timestamps, range(index, index + 1), refusable, stage)
 
     def _process_one_by_one(self, process: Process, values: list[Any], timestamps: Timestamps) -> None:
         spec = self._spec
@@ -163,6 +200,14 @@ class Rejects:
             timestamp_ms=timestamp,
         )
         self._letters.emit_side(REJECTED_TAG_ID, [letter], None)
+
+
+def _some(originals: list[Any], timestamps: Timestamps, some: range) -> tuple[list[Any], Timestamps]:
+    """Copies of these records, with their timestamps."""
+    return (
+        list(all_captured(originals[some.start : some.stop])),
+        None if timestamps is None else timestamps[some.start : some.stop],
+    )
 
 
 def _look(value: Any) -> str:
