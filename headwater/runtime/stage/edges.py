@@ -61,6 +61,11 @@ class EdgeWriter:
         self.epoch = 0
         self.begin_channel("", MIN_WATERMARK)
 
+    @property
+    def calls_user_code(self) -> bool:
+        """A key selector or a partitioner says where records go. If it fails, nothing of the batch is written."""
+        return self._spec.exchange in (Exchange.HASH, Exchange.CUSTOM)
+
     def begin_channel(self, channel: str, watermark: int) -> None:
         """Start the epoch (or the next split) on a channel whose watermark is `watermark`."""
         self._channel = channel

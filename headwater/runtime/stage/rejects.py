@@ -48,11 +48,10 @@ class Rejects:
     epoch again.
     """
 
-    def __init__(self, spec: OperatorSpec | SourceSpec, letters: Letters, job_id: str, partition: int) -> None:
+    def __init__(self, spec: OperatorSpec | SourceSpec, letters: Letters, job_id: str) -> None:
         self._spec = spec
         self._letters = letters
         self._job_id = job_id
-        self._partition = partition
         self.count = 0
         """Letters in this epoch."""
         self.begin_epoch(0, 0, "", Refusals())
@@ -80,7 +79,8 @@ class Rejects:
             operator.process_batch(some, their_timestamps, input_index)
 
         if self._can_be_called_again(spec, operator):
-            self._process_again(process, values, timestamps, OF_FUNCTIONS, FUNCTION)
+            # A function may change a record before it fails at a later one.
+            self._process_again(process, values, all_captured(values), timestamps, FUNCTION)
         elif self._careful:
             self._process_one_by_one(process, values, timestamps)
         else:
@@ -93,7 +93,7 @@ class Rejects:
 
     def write_to_edge(self, write: Process, values: list[Any], timestamps: Timestamps) -> None:
         """Write the records whose keys can be told. Nothing of a batch is written if `write` raises."""
-        self._process_again(write, values, timestamps, OF_FUNCTIONS, KEY)
+        self._process_again(write, values, values, timestamps, KEY)
 
     @staticmethod
     def _can_be_called_again(spec: OperatorSpec, operator: Operator) -> bool:
@@ -105,33 +105,28 @@ class Rejects:
         return OF_FUNCTIONS if spec.sink is None else OF_SINKS
 
     def _process_again(
-        self,
-        process: Process,
-        values: list[Any],
-        timestamps: Timestamps,
-        refusable: tuple[type[HeadwaterError], ...],
-        stage: str,
+        self, process: Process, values: list[Any], originals: list[Any], timestamps: Timestamps, stage: str
     ) -> None:
-        originals = all_captured(values)  # a function may change a record before it fails at a later one
+        """Process `values`; if that fails at a record, `originals`, which are the same records, without it."""
         done = 0
         try:
             process(values, timestamps)
             return
-        except refusable as error:
+        except OF_FUNCTIONS as error:
             bad = self._bad(error)
         while bad is not None:
-            self._process_each(process, originals, timestamps, range(done, done + bad), refusable, stage)
-            self._process_each(process, originals, timestamps, range(done + bad, done + bad + 1), refusable, stage)
+            self._process_some(process, originals, timestamps, range(done, done + bad), stage)
+            self._process_some(process, originals, timestamps, range(done + bad, done + bad + 1), stage)
             done += bad + 1
             if done == len(originals):
                 return
             try:
                 process(*_some(originals, timestamps, range(done, len(originals))))
                 return
-            except refusable as error:
+            except OF_FUNCTIONS as error:
                 bad = self._bad(error)
         for index in range(done, len(originals)):
-            self._process_each(process, originals, timestamps, range(index, index + 1), refusable, stage)
+            self._process_some(process, originals, timestamps, range(index, index + 1), stage)
 
     @staticmethod
     def _bad(error: HeadwaterError) -> int | None:
@@ -140,21 +135,15 @@ class Rejects:
             raise error
         return error.batch_index
 
-    def _process_each(
-        self,
-        process: Process,
-        originals: list[Any],
-        timestamps: Timestamps,
-        some: range,
-        refusable: tuple[type[HeadwaterError], ...],
-        stage: str,
+    def _process_some(
+        self, process: Process, originals: list[Any], timestamps: Timestamps, some: range, stage: str
     ) -> None:
         """Process `some` of the records, in one batch if they are good; refuse those that are not."""
         if not some:
             return
         try:
             process(*_some(originals, timestamps, some))
-        except refusable as error:
+        except OF_FUNCTIONS as error:
             if error.from_downstream:
                 raise
             if len(some) == 1:
@@ -162,7 +151,7 @@ class Rejects:
                 self._reject(originals[some[0]], timestamp, str(error), stage)
                 return
             for index in some:
-                self._process_each(process, originals, timestamps, range(index, index + 1), refusable, stage)
+                self._process_some(process, originals, timestamps, range(index, index + 1), stage)
 
     def _process_one_by_one(self, process: Process, values: list[Any], timestamps: Timestamps) -> None:
         spec = self._spec

@@ -334,12 +334,12 @@ class StageRunner:
                 producer = self._fans.get(spec.inputs[0].upstream, producer)
             if not producer.sides.get(REJECTED_TAG_ID):
                 continue
-            rejects = Rejects(spec, producer, self._identity.job_id, self._identity.partition)
+            rejects = Rejects(spec, producer, self._identity.job_id)
             self._rejects.append(rejects)
             if isinstance(spec, OperatorSpec):
                 self._gates[spec.id].rejects = rejects
             for port in self._fans[spec.id].ports():
-                if isinstance(port, EdgePort):
+                if isinstance(port, EdgePort) and port.writer.calls_user_code:
                     port.reject_to(rejects)
 
     def _add_operator(self, spec: OperatorSpec) -> None:

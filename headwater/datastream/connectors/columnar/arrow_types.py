@@ -105,14 +105,13 @@ _TABLE_TYPES: Final[dict[str, Callable[[Any, Any], Any]]] = {
     "TimeType": lambda arrow, of: arrow.time64("us"),
     "TimestampType": lambda arrow, of: arrow.timestamp("us"),
     "LocalZonedTimestampType": lambda arrow, of: arrow.timestamp("us", "UTC"),
-    "ZonedTimestampType": lambda arrow, of: arrow.timestamp("us", "UTC"),
 }
 
 
 def _table_fields(row_type: Any) -> list[Any]:
     import pyarrow
 
-    return [pyarrow.field(each.name, _table_type(each.name, each.data_type)) for each in row_type.fields]
+    return [pyarrow.field(each.name, _table_type(each.name, each.type)) for each in row_type.fields]
 
 
 def _table_type(field: str, data_type: Any) -> Any:
@@ -122,9 +121,9 @@ def _table_type(field: str, data_type: Any) -> Any:
     if name == "RowType":
         return pyarrow.struct(_table_fields(data_type))
     if name == "ArrayType":
-        return pyarrow.list_(_table_type(field, data_type.element_type))
+        return pyarrow.list_(_table_type(field, data_type.element))
     if name == "MapType":
-        return pyarrow.map_(_table_type(field, data_type.key_type), _table_type(field, data_type.value_type))
+        return pyarrow.map_(_table_type(field, data_type.key), _table_type(field, data_type.value))
     if name not in _TABLE_TYPES:
         raise ConfigurationError(f"field {field!r}: {data_type!r} has no form in a column")
     return _TABLE_TYPES[name](pyarrow, data_type)

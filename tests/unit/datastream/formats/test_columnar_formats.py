@@ -302,3 +302,23 @@ def test_orc_properties(tmp_path: Path) -> None:
     properties.set_string("orc.colour", "blue")
     with pytest.raises(ConfigurationError, match=r"unknown property 'orc\.colour'"):
         OrcBulkWriters.for_row_type(row_type, properties)
+
+
+def test_row_types_of_the_table_api(tmp_path: Path) -> None:
+    types = pytest.importorskip("headwater.table.types.data_types", reason="there is no Table API yet").DataTypes
+    fields = {
+        "i": (types.INT(), 1),
+        "s": (types.STRING(), "å"),
+        "d": (types.DECIMAL(10, 2), Decimal("1.25")),
+        "t": (types.TIMESTAMP(3), datetime(2024, 1, 2, 3, 4, 5, 6000)),
+        "a": (types.ARRAY(types.BIGINT()), [1, None]),
+        "m": (types.MAP(types.STRING(), types.DOUBLE()), {"k": 0.5}),
+        "r": (types.ROW([types.FIELD("x", types.DATE())]), Row(x=date(2024, 1, 2))),
+        "b": (types.BYTES(), b"x"),
+    }
+    row_type = types.ROW([types.FIELD(name, of) for name, (of, _) in fields.items()])
+    row = Row(**{name: value for name, (_, value) in fields.items()})
+    write(tmp_path / "a", ParquetBulkWriters.for_row_type(row_type), [row])
+    assert read(ParquetColumnarRowInputFormat(row_type), tmp_path / "a") == [row]
+    write(tmp_path / "b", OrcBulkWriters.for_row_type(row_type), [row])
+    assert read(OrcColumnarRowInputFormat(row_type), tmp_path / "b") == [row]
