@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from headwater.cli.running_jobs import add_state_directory, find_job, matching, run_directory
 from headwater.cli.table import print_table, shown, utc
 from headwater.cli.usage import Parser
+from headwater.common.config_options import DEAD_LETTERS_DIRECTORY
 from headwater.common.dead_letter import SOURCE, DeadLetter
 from headwater.common.errors import HeadwaterError, SerializationError
 from headwater.datastream.connectors.file_access import find_files, open_decompressed
+from headwater.runtime.job.control_client import ask
 
 _COLUMNS = ("REFUSED (UTC)", "STAGE", "OPERATOR", "WHERE", "ERROR", "ID")
 _ERROR_CHARS = 60
@@ -19,20 +22,25 @@ def dead_letters(arguments: Sequence[str]) -> int:
     parser = Parser(
         prog="headwater dead-letters",
         description=(
-            "The records that a job refused, with the error and the operator. DIR is the directory that the job writes "
-            "them to: headwater.dead-letters.dir, or what with_dead_letters was given."
+            "The records that a job refused, with the error and the operator. JOB is a running job with "
+            "headwater.dead-letters.dir; DIR is the directory that a job writes them to: the same one, or what "
+            "with_dead_letters was given."
         ),
     )
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="list|show")
     listing = verbs.add_parser("list", help="one line per letter, the oldest first")
-    listing.add_argument("directory", metavar="DIR")
+    listing.add_argument("job", metavar="JOB|DIR")
     listing.add_argument("--operator", metavar="NAME", help="only those of the operator with this name or uid")
     listing.add_argument("--json", action="store_true", help="the letters as they are stored, for tools")
     showing = verbs.add_parser("show", help="one letter in full")
-    showing.add_argument("directory", metavar="DIR")
+    showing.add_argument("job", metavar="JOB|DIR")
     showing.add_argument("id", metavar="ID", help="as `list` shows it, or its end")
+    for verb in (listing, showing):
+        add_state_directory(verb)
     given = parser.parse_args(list(arguments))
-    letters = sorted(_letters(given.directory), key=lambda letter: (letter.rejected_at_ms, letter.id))
+    letters = sorted(
+        _letters(_directory(given.job, given.state_dir)), key=lambda letter: (letter.rejected_at_ms, letter.id)
+    )
     if given.verb == "show":
         _show(letters, given.id)
         return 0
@@ -45,6 +53,21 @@ def dead_letters(arguments: Sequence[str]) -> int:
     else:
         print("no dead letters")
     return 0
+
+
+def _directory(wanted: str, state_directory: str | None) -> str:
+    """The directory of a running job's letters, or the one that was named."""
+    jobs = run_directory(state_directory)
+    if not matching(jobs.cards(), wanted):
+        return wanted
+    job = find_job(jobs, wanted)
+    found = ask(jobs, job, "describe")["config"].get(DEAD_LETTERS_DIRECTORY.key)
+    if not found:
+        raise HeadwaterError(
+            f"job '{job.name}' runs without {DEAD_LETTERS_DIRECTORY.key}; if it uses with_dead_letters, name the "
+            "directory that it gives there"
+        )
+    return str(found)
 
 
 def _letters(directory: str) -> Iterator[DeadLetter]:
