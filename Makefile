@@ -58,6 +58,7 @@ chaos: java setup $(ARCHIVE) ## 3,000 seeded histories of the engine, then real 
 	CHAOS=full $(IN_RAM) $(PYTEST) -s --numprocesses logical tests/chaos/test_damaged_directories.py
 	CHAOS=full $(PYTEST) -s tests/recovery/test_chaos.py
 	CHAOS=full $(PYTEST) -s tests/recovery/test_every_step.py -k cluster
+	CHAOS=full $(PYTEST) -s tests/recovery/test_kafka.py
 
 check: setup ## Lint, format, types, layers: what CI runs first
 	$(BIN)/ruff check .

@@ -27,6 +27,7 @@ from benchmarks.harness.environments import BYTEWAX, FLINK
 from benchmarks.harness.process import Program
 from benchmarks.in_process.cases import in_process_cases, in_process_targets
 from benchmarks.joins.cases import join_cases, join_targets
+from benchmarks.kafka.cases import kafka_cases, kafka_targets
 from benchmarks.latency.cases import latency_cases, latency_targets
 from benchmarks.windows.cases import window_cases, window_targets
 
@@ -42,6 +43,7 @@ def cases() -> tuple[Case, ...]:
         _keyed_count("keyed_count_1m", "Keyed count-and-sum, 1,000,000 keys", 1_000_000),
         *window_cases(),
         *join_cases(),
+        *kafka_cases(),
         _grep(),
         *latency_cases(),
         *engine_cases(),
@@ -106,6 +108,7 @@ def targets(cores: int) -> tuple[Target, ...]:
         ),
         *window_targets(),
         *join_targets(),
+        *kafka_targets(),
         *checkpoint_targets(),
         *in_process_targets(),
         *format_targets(),

@@ -144,7 +144,7 @@ class Source(ABC):
         """
 
     def close(self) -> None:
-        """Release what the source holds in the driver. Called once, when the job ends."""
+        """Release what the source holds in the driver. Called when the job ends, or is rescaled: then it goes on."""
 
 
 class SinkWriter(ABC):

@@ -179,7 +179,7 @@ class KafkaBroker:
                     return
                 writer.write(numbers("ii", len(answer) + 4, correlation) + answer)
                 await writer.drain()
-        except (asyncio.IncompleteReadError, ConnectionError):
+        except (asyncio.IncompleteReadError, asyncio.CancelledError, ConnectionError):
             pass
         finally:
             self._writers.discard(writer)

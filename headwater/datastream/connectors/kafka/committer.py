@@ -8,10 +8,11 @@ at all. So a commit that is repeated, after a lost answer or by another driver, 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
+import msgspec
 import xxhash
 
 from headwater.common.connector import Committer, CommitterContext
@@ -24,7 +25,8 @@ PART_BYTES: Final = 64 << 20
 """A transaction is not much larger than this: an epoch with more output takes several."""
 PART_BITS: Final = 20
 TRANSACTION_SECONDS: Final = 60.0
-NOTE: Final = "marker.json"
+NOTE: Final = "marker-"
+"""Begins the name of the file that says where a job's mark is."""
 
 
 def mark_of(epoch: int, parts: int) -> int:
@@ -45,6 +47,18 @@ def parts_of(committables: Sequence[Spooled]) -> list[list[Spooled]]:
     return parts
 
 
+class MarkPlace(msgspec.Struct, frozen=True):
+    """Where the mark of a job is: noted before its first commit, for as long as there are checkpoints of the job."""
+
+    topic: str
+    """The first topic that was ever written to. The mark is an offset of its first partition."""
+    epoch: int
+    """Of the first commit."""
+    token: str
+    """Part of the group's name. A job whose checkpoints were deleted counts its epochs from the beginning: the mark
+    that it had would swallow its output. Made from the first output, so that two drivers that both begin agree."""
+
+
 class TransactionCommitter(Committer):
     """Runs in the driver. Its transactional id is the sink's: a new driver's fences that of a driver before."""
 
@@ -57,6 +71,7 @@ class TransactionCommitter(Committer):
         self._context = CommitterContext("job", "sink", "sink")
         self._producer: KafkaClient | None = None
         self._marks: KafkaClient | None = None
+        self._place: MarkPlace | None = None
         self._visible = -1
         """The mark, as it is known since the producer was made."""
 
@@ -64,10 +79,13 @@ class TransactionCommitter(Committer):
     def transactional_id(self) -> str:
         return f"{self._prefix}-{self._identity}"
 
-    @property
-    def group(self) -> str:
+    def _group(self, place: MarkPlace) -> str:
         """The consumer group whose offset is the mark."""
-        return f"headwater-sink-{self._identity}"
+        return f"headwater-sink-{self._identity}-{place.token}"
+
+    @property
+    def _note(self) -> str:
+        return f"{NOTE}{self._context.job_id}.json"
 
     @property
     def _identity(self) -> str:
@@ -77,17 +95,33 @@ class TransactionCommitter(Committer):
         """Check that the topic is there, if the job is new: the error comes before hours of work."""
         self._context = context
         if context.resumed_epoch < 0 and self._topic is not None:
-            check_topic(self._mark_client(), self._topic)
+            check_new(self._owner, self._properties, self._topic)
 
     def commit(self, committables: list[Any]) -> None:
-        if not committables:
-            return
+        for job_id in sorted({spooled.job_id for spooled in committables}):
+            own = [spooled for spooled in committables if spooled.job_id == job_id]
+            if job_id == self._context.job_id:
+                self._commit_own(own)
+            else:
+                self._commit_for(job_id, own)
+
+    def _commit_for(self, job_id: str, committables: list[Spooled]) -> None:
+        """Commit what the job left whose checkpoint this one starts from: that job's mark says whether it is there."""
+        other = TransactionCommitter(self._owner, self._properties, self._prefix, self._topic)
+        other.open(replace(self._context, job_id=job_id))
+        try:
+            other.commit(committables)
+        finally:
+            other.close()
+
+    def _commit_own(self, committables: list[Spooled]) -> None:
         kafka = library()
         try:
             self._commit(committables)
         except kafka.KafkaException as error:
-            client = self._producer or self._mark_client()
+            client = self._producer or self._marks
             self._give_up()
+            assert client is not None  # one of them has raised it
             raise client.failed("cannot commit output", error) from None
         except BaseException:
             self._give_up()
@@ -101,9 +135,8 @@ class TransactionCommitter(Committer):
         epoch = max(spooled.epoch for spooled in committables)
         if self._visible >= mark_of(epoch + 1, 0):
             return
-        topic = self._topic or min(committables, key=lambda spooled: spooled.order).topic
-        where = self._mark_place(topic, epoch)
-        client = self._producer if self._producer is not None else self._take_over(where, epoch)
+        place = self._mark_place(min(committables, key=lambda spooled: spooled.order), epoch)
+        client = self._producer if self._producer is not None else self._take_over(place, epoch)
         parts = parts_of(committables)
         for number, part in enumerate(parts):
             last = number + 1 == len(parts)
@@ -114,61 +147,59 @@ class TransactionCommitter(Committer):
             for spooled in part:
                 for messages in read_spool(spooled, self._context.files):
                     send(client, messages)
-            marks = [library().TopicPartition(*where, mark)]
-            group = self._mark_client().client.consumer_group_metadata()
+            marks = [library().TopicPartition(place.topic, 0, mark)]
+            group = self._mark_client(place).client.consumer_group_metadata()
             client.client.send_offsets_to_transaction(marks, group, TRANSACTION_SECONDS)
             client.client.commit_transaction(TRANSACTION_SECONDS)
             self._visible = mark
 
-    def _take_over(self, where: tuple[str, int], epoch: int) -> KafkaClient:
+    def _take_over(self, place: MarkPlace, epoch: int) -> KafkaClient:
         """Fence whoever wrote before, end what was left open, and only then ask how far that one came."""
         client = producer(self._owner, self._properties, {"transactional.id": self.transactional_id})
         self._producer = client
         client.client.init_transactions(TRANSACTION_SECONDS)
-        (found,) = self._mark_client().client.committed([library().TopicPartition(*where)], timeout=CONNECT_SECONDS)
+        asked = [library().TopicPartition(place.topic, 0)]
+        (found,) = self._mark_client(place).client.committed(asked, timeout=CONNECT_SECONDS)
         if found.error is not None:
             raise library().KafkaException(found.error)
         self._visible = found.offset
         if found.offset < 0:
             self._visible = -1
-            self._check_never_marked(epoch)
+            self._check_never_marked(place, epoch)
         return client
 
     # --- where the mark is
 
-    def _mark_client(self) -> KafkaClient:
+    def _mark_client(self, place: MarkPlace) -> KafkaClient:
         if self._marks is None:
-            self._marks = consumer(self._owner, self._properties, {"group.id": self.group})
+            self._marks = consumer(self._owner, self._properties, {"group.id": self._group(place)})
         return self._marks
 
-    def _mark_place(self, topic: str, epoch: int) -> tuple[str, int]:
-        """The partition whose offset is the mark: the first one of the first topic ever written to. Noted for ever."""
+    def _mark_place(self, first: Spooled, epoch: int) -> MarkPlace:
+        """Return where the mark is. `first` is what is committed first, up to `epoch`, if nothing ever was."""
         files = self._context.files
-        if files is None:
-            return topic, 0
-        try:
-            with files.open(NOTE) as file:
-                note = json.load(file)
-            return str(note["topic"]), 0
-        except FileNotFoundError:
-            with files.write(NOTE) as file:
-                file.write(json.dumps({"topic": topic, "epoch": epoch}).encode())
-            return topic, 0
+        new = MarkPlace(self._topic or first.topic, epoch, xxhash.xxh64_hexdigest(first.name.encode()))
+        if self._place is None and files is not None:
+            try:
+                with files.open(self._note) as file:
+                    self._place = msgspec.json.decode(file.read(), type=MarkPlace)
+            except FileNotFoundError:
+                with files.write(self._note) as file:
+                    file.write(msgspec.json.encode(new))
+        if self._place is None:
+            self._place = new
+        return self._place
 
-    def _check_never_marked(self, epoch: int) -> None:
+    def _check_never_marked(self, place: MarkPlace, epoch: int) -> None:
         """Kafka has no mark. If there must have been one, output that is there already could be written again."""
-        files = self._context.files
-        if files is None or epoch > self._context.resumed_epoch:
-            return  # this driver is the first that has this output
-        with files.open(NOTE) as file:
-            first = int(json.load(file)["epoch"])
-        if first < epoch:
-            raise HeadwaterError(
-                f"{self._owner}: group '{self.group}' at Kafka {self._properties.get('bootstrap.servers')} has no "
-                f"offset any more (offsets.retention.minutes), so nobody knows whether the output of epoch {epoch} is "
-                f"already there. Look whether it is; then set the group's offset of {self._mark_place('', 0)} to "
-                f"{mark_of(epoch + 1, 0)} if it is, or to {mark_of(epoch, 0)} if it is not, and start the job again"
-            )
+        if epoch > self._context.resumed_epoch or place.epoch >= epoch:
+            return  # this driver is the first that has this output, or nothing was ever committed before it
+        raise HeadwaterError(
+            f"{self._owner}: group '{self._group(place)}' at Kafka {self._properties.get('bootstrap.servers')} has no "
+            f"offset any more (offsets.retention.minutes), so nobody knows whether the output of epoch {epoch} is "
+            f"already there. Look whether it is; then set the group's offset of partition 0 of topic '{place.topic}' "
+            f"to {mark_of(epoch + 1, 0)} if it is, or to {mark_of(epoch, 0)} if it is not, and start the job again"
+        )
 
     def _give_up(self) -> None:
         """After an error nothing is known about the transaction: the next producer ends it and asks for the mark."""
@@ -180,7 +211,7 @@ class TransactionCommitter(Committer):
 
     def find_leftovers(self, job_id: str) -> list[Any]:
         files = self._context.files
-        return [] if files is None else [name for name in files.names() if name != NOTE]
+        return [] if files is None else [name for name in files.names() if not name.startswith(NOTE)]
 
     def delete_leftovers(self, leftovers: list[Any]) -> None:
         assert self._context.files is not None
@@ -204,19 +235,19 @@ class NothingToCommit(Committer):
 
     def open(self, context: CommitterContext) -> None:
         if context.resumed_epoch < 0 and self._topic is not None:
-            client = consumer(self._owner, self._properties)
-            try:
-                check_topic(client, self._topic)
-            finally:
-                client.client.close()
+            check_new(self._owner, self._properties, self._topic)
 
     def commit(self, committables: list[Any]) -> None:
         log.debug("nothing to commit")
 
 
-def check_topic(client: KafkaClient, topic: str) -> None:
+def check_new(owner: str, properties: Mapping[str, str], topic: str) -> None:
     """Raise unless the cluster can be reached and has the topic."""
-    if topic not in client.topics(topic):
-        raise HeadwaterError(
-            f"{client.owner}: Kafka {client.servers} has no topic '{topic}'; create it, or correct its name"
-        )
+    client = consumer(owner, properties)
+    try:
+        if topic not in client.topics(topic):
+            raise HeadwaterError(
+                f"{owner}: Kafka {client.servers} has no topic '{topic}'; create it, or correct its name"
+            )
+    finally:
+        client.client.close()

@@ -38,6 +38,11 @@ WITHOUT_EFFECT: Final = frozenset(
 """Settings of the Java client that mean nothing here: said once, not refused."""
 
 _CONSUMER_ONLY: Final = ("fetch.", "isolation.level", "queued.", "max.partition.fetch.bytes", "check.crcs")
+_PRODUCER_ONLY: Final = (
+    "linger.ms", "batch.", "acks", "compression.", "queue.buffering.", "partitioner", "transaction.timeout.ms",
+    "enable.idempotence", "delivery.timeout.ms", "message.timeout.ms", "retries", "sticky.partitioning.",
+)  # fmt: skip
+"""A sink has a consumer, too, for its mark; a source may have got the properties of both."""
 _LOGIN: Final = re.compile(r'(\w+)\s*=\s*"((?:[^"\\]|\\.)*)"')
 
 
@@ -45,7 +50,7 @@ def client_settings(properties: Mapping[str, str], owner: str, *, producer: bool
     """Return librdkafka's settings. Raises ConfigurationError for what cannot be translated."""
     found: dict[str, str] = {}
     for key, value in properties.items():
-        if key in OURS or (producer and key.startswith(_CONSUMER_ONLY)):
+        if key in OURS or key.startswith(_CONSUMER_ONLY if producer else _PRODUCER_ONLY):
             continue
         if key in WITHOUT_EFFECT:
             warn_user(f"{owner}: the Kafka property '{key}' has no effect in headwater")

@@ -24,7 +24,8 @@ DISCOVERY_MS = 300_000
 class KafkaSourceSettings:
     """What the builder collects."""
 
-    properties: dict[str, str] = field(default_factory=dict)
+    properties: dict[str, str] = field(default_factory=dict, repr=False)
+    """Never shown: there may be secrets in it."""
     topics: tuple[str, ...] = ()
     pattern: str | None = None
     partitions: tuple[KafkaTopicPartition, ...] = ()
@@ -54,6 +55,8 @@ class KafkaSource(Source):
         self.settings = settings
         self._configure()
         self._driver_client: KafkaClient | None = None
+        self._group_client: KafkaClient | None = None
+        """Commits offsets, in a thread of its own."""
 
     def _configure(self) -> None:
         """Derive what the runtime asks for from the settings."""
@@ -70,7 +73,7 @@ class KafkaSource(Source):
         return f"KafkaSource({self.settings.subscription} at {shown(self.settings.properties)['bootstrap.servers']})"
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_driver_client": None}  # it has threads and a connection
+        return {**self.__dict__, "_driver_client": None, "_group_client": None}  # they have threads and connections
 
     @property
     def _owner(self) -> str:
@@ -131,16 +134,19 @@ class KafkaSource(Source):
             kafka.TopicPartition(topic, int(partition), offset)
             for (topic, _, partition), offset in ((name.rpartition("-"), at) for name, at in positions.items())
         ]
-        client = self._client()
+        if self._group_client is None:
+            self._group_client = consumer(self._owner, self.settings.properties)
+        client = self._group_client
         try:
             client.client.commit(offsets=offsets, asynchronous=False)
         except kafka.KafkaException as error:
             raise client.failed("cannot commit the group's offsets", error) from None
 
     def close(self) -> None:
-        if self._driver_client is not None:
-            self._driver_client.client.close()
-            self._driver_client = None
+        for client in (self._driver_client, self._group_client):
+            if client is not None:
+                client.client.close()
+        self._driver_client = self._group_client = None
 
     def _client(self) -> KafkaClient:
         if self._driver_client is None:

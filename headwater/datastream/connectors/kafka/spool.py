@@ -28,6 +28,8 @@ _decoder = msgspec.msgpack.Decoder(Messages)
 class Spooled(msgspec.Struct, frozen=True):
     """A committable: messages of one partition in one epoch. In a file, or, without checkpoint storage, here."""
 
+    job_id: str
+    """Of the job that wrote it. A job that starts from another one's checkpoint may have to commit its output."""
     epoch: int
     partition: int
     part: int

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import uuid
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from typing import Any, BinaryIO, Final
@@ -32,6 +33,7 @@ class SpoolWriter(ReusableSinkWriter):
         self._context = context
         self._done: list[Spooled] = []
         self._spool: SpoolFile | None = None
+        self._name = ""
         self._buffer = io.BytesIO()
         self._file: AbstractContextManager[BinaryIO] = contextlib.nullcontext(self._buffer)
 
@@ -43,13 +45,13 @@ class SpoolWriter(ReusableSinkWriter):
         if self._spool.size >= FILE_BYTES:
             self._end_file()
 
-    @property
-    def _name(self) -> str:
+    def _new_name(self) -> str:
         context = self._context
-        return f"e{context.epoch:012d}-{context.attempt_id}-p{context.partition}-{len(self._done)}"
+        return f"e{context.epoch:012d}-{context.attempt_id}-p{context.partition}-{uuid.uuid4().hex[:12]}"
 
     def _new_file(self) -> BinaryIO:
         files, self._buffer = self._context.files, io.BytesIO()
+        self._name = self._new_name() if files is not None else ""
         self._file = contextlib.nullcontext(self._buffer) if files is None else files.write(self._name)
         return self._file.__enter__()
 
@@ -62,13 +64,14 @@ class SpoolWriter(ReusableSinkWriter):
         context = self._context
         self._done.append(
             Spooled(
+                job_id=context.job_id,
                 epoch=context.epoch,
                 partition=context.partition,
                 part=len(self._done),
                 messages=spool.messages,
                 size=spool.size,
                 topic=spool.topic,
-                name=self._name if context.files is not None else "",
+                name=self._name,
                 content=b"" if context.files is not None else self._buffer.getvalue(),
             )
         )

@@ -8,12 +8,13 @@ from typing import Any
 
 import pytest
 
-from headwater.common import Types, WatermarkStrategy
+from headwater.common import Configuration, Types, WatermarkStrategy
 from headwater.datastream import StreamExecutionEnvironment
 from headwater.datastream.connectors.kafka import DeliveryGuarantee, KafkaSink, KafkaSource
 from headwater.testing import STEPS, JobCrashed, in_process
 from headwater.testing.kafka import Api, KafkaBroker
 from tests.unit.connectors.kafka import clients
+from tests.waiting import wait_until
 
 NO_EVENT_TIME = WatermarkStrategy.no_watermarks()
 COUNT = 120
@@ -121,7 +122,7 @@ def test_output_files_are_gone_when_the_job_has_ended(filled: KafkaBroker, tmp_p
         assert len(list((tmp_path / "checkpoints" / "output").iterdir())) > 1
         count(filled)
     left = [path.name.partition("-")[2] for path in (tmp_path / "checkpoints" / "output").iterdir()]
-    assert left == ["marker.json"]
+    assert len(left) == 1 and left[0].startswith("marker-")
 
 
 def test_offsets_of_the_group_follow_the_checkpoints(filled: KafkaBroker) -> None:
@@ -193,3 +194,54 @@ def test_timestamps_of_messages_are_event_time_and_are_written(broker: KafkaBrok
         (b"A", 5000),
         (b"B", 9000),
     ]
+
+
+def test_a_job_that_starts_from_the_checkpoint_of_another_one_commits_its_output_once(
+    filled: KafkaBroker, tmp_path: Any
+) -> None:
+    """Whether the first driver died before or after the commit; its directory is not touched again."""
+    servers = filled.bootstrap_servers
+    for number, at in enumerate(("manifest-written", "sink-committed")):
+        filled.create_topic(f"out-{number}", 3)
+        with in_process(tmp_path / f"first-{number}", epoch_records=20) as here:
+            here.crash_job(epoch=2, at=at)
+            with pytest.raises(JobCrashed):
+                Counting(clients.source(servers).build(), clients.sink(servers, topic=f"out-{number}")).run()
+        (checkpoint,) = (tmp_path / f"first-{number}" / "manifests").glob("*2.manifest")
+        job = Counting(clients.source(servers).build(), clients.sink(servers, topic=f"out-{number}"))
+        job.env.configure(Configuration.from_dict({"execution.state-recovery.path": str(checkpoint)}))
+        with in_process(tmp_path / f"second-{number}", epoch_records=20):
+            job.run()
+        assert clients.values(servers, f"out-{number}") == expected()
+
+
+def test_a_job_whose_checkpoints_were_deleted_begins_anew_and_nothing_is_swallowed(
+    filled: KafkaBroker, tmp_path: Any
+) -> None:
+    """It has the same id, and counts its epochs from the beginning: an old mark must not count for it."""
+    servers = filled.bootstrap_servers
+    for _ in range(2):
+        source = clients.source(servers)
+        source._settings.stopping, source._settings.bounded = None, False
+        job = Counting(source.build(), clients.sink(servers))
+        job.env.configure(
+            Configuration.from_dict(
+                {"execution.checkpointing.externalized-checkpoint-retention": "DELETE_ON_CANCELLATION"}
+            )
+        )
+        with in_process(tmp_path / "c", epoch_records=20):
+            before = len(clients.read_all(servers, "out"))
+            client = job.env.execute_async("counting")
+            wait_until(lambda n=before: len(clients.read_all(servers, "out")) == n + COUNT, "the output", poll_s=0.1)  # type: ignore[misc]
+            client.cancel().result()
+    assert clients.values(servers, "out") == sorted(expected() * 2)
+
+
+def test_checkpoints_that_span_epochs_are_committed_once_from_the_first_one_on(filled: KafkaBroker) -> None:
+    with in_process(epoch_records=10, checkpoint_epochs=4) as here:
+        here.crash_job(epoch=3, at="manifest-written")
+        with pytest.raises(JobCrashed):
+            count(filled)
+        count(filled)
+    assert clients.values(filled.bootstrap_servers, "out") == expected()
+    in_order_per_key(filled)

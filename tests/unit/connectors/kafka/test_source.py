@@ -275,7 +275,7 @@ class TestBadInput:
         with pytest.raises(ExternalSystemError) as caught:
             source.discover_splits(1, frozenset())
         assert "127.0.0.1:1" in str(caught.value) and "refused" in str(caught.value)
-        assert "hush" not in str(caught.value) + repr(source) + repr(source.settings.topics)
+        assert "hush" not in str(caught.value) + repr(source) + repr(source.settings)
 
     @pytest.mark.parametrize(
         ("make", "text"),
