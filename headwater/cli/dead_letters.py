@@ -34,7 +34,7 @@ def dead_letters(arguments: Sequence[str]) -> int:
     listing.add_argument("--json", action="store_true", help="the letters as they are stored, for tools")
     showing = verbs.add_parser("show", help="one letter in full")
     showing.add_argument("job", metavar="JOB|DIR")
-    showing.add_argument("id", metavar="ID", help="as `list` shows it, or its end")
+    showing.add_argument("id", metavar="ID", help="as `list` shows it, or its beginning")
     for verb in (listing, showing):
         add_state_directory(verb)
     given = parser.parse_args(list(arguments))
@@ -88,12 +88,12 @@ def _row(letter: DeadLetter) -> tuple[str, ...]:
 
 def _show(letters: Sequence[DeadLetter], wanted: str) -> None:
     found = [letter for letter in letters if letter.id == wanted] or [
-        letter for letter in letters if letter.id.endswith(wanted)
+        letter for letter in letters if letter.id.startswith(wanted)
     ]
     if not found:
         raise HeadwaterError(f"no dead letter with the id {wanted!r}; `headwater dead-letters list` shows all")
     if len({letter.id for letter in found}) > 1:
-        raise HeadwaterError(f"{len(found)} dead letters end with {wanted!r}; give more of the id")
+        raise HeadwaterError(f"{len(found)} dead letters begin with {wanted!r}; give more of the id")
     letter = found[0]
     facts = {
         "id": letter.id,

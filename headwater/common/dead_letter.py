@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 import pickle
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -24,7 +25,7 @@ class DeadLetter:
     """One refused record. Two letters are the same one if their `id` is."""
 
     id: str
-    """Job, operator, epoch and place in the epoch."""
+    """Made of job, operator, epoch and place (`letter_id`): a replayed epoch gives the same."""
     job_id: str
     operator: str
     operator_uid: str
@@ -47,7 +48,7 @@ class DeadLetter:
     @staticmethod
     def of_source(rejected: Rejected, operator: str, uid: str, job_id: str, epoch: int, now_ms: int) -> DeadLetter:
         return DeadLetter(
-            id=f"{job_id}/{uid}/{rejected.where}",
+            id=letter_id(job_id, uid, rejected.where),
             job_id=job_id,
             operator=operator,
             operator_uid=uid,
@@ -87,6 +88,11 @@ class DeadLetter:
             return DeadLetter(**content)
         except (msgspec.DecodeError, KeyError, TypeError, ValueError, AttributeError) as error:
             raise SerializationError(f"{short_repr(line, 200)} is no dead letter: {error}") from None
+
+
+def letter_id(*place: object) -> str:
+    """A short text for this place; another one for every other place."""
+    return hashlib.blake2b("\x1f".join(map(str, place)).encode(), digest_size=8).hexdigest()
 
 
 class DeadLetterSchema(DeserializationSchema):

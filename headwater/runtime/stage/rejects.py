@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable
 from typing import Any, Final, Protocol
 
-from headwater.common.dead_letter import FUNCTION, KEY, SINK, DeadLetter
+from headwater.common.dead_letter import FUNCTION, KEY, SINK, DeadLetter, letter_id
 from headwater.common.errors import (
     HeadwaterError,
     InvalidKeyError,
@@ -175,7 +175,7 @@ class Rejects:
         spec = self._spec
         number, self.count = self.count, self.count + 1
         letter = DeadLetter(
-            id=f"{self._job_id}/{spec.uid}/{self._epoch}/{self._scope}/{stage}-{number}",
+            id=letter_id(self._job_id, spec.uid, self._epoch, self._scope, stage, number),
             job_id=self._job_id,
             operator=spec.name,
             operator_uid=spec.uid,

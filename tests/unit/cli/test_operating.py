@@ -265,7 +265,7 @@ def test_the_dead_letters_of_a_running_job(jobs: Jobs, tmp_path: Path, capsys: O
     job.describe = lambda: described  # type: ignore[method-assign]
     assert main(["dead-letters", "list", "orders"]) == 0
     assert "parse" in capsys.readouterr().out
-    assert main(["dead-letters", "show", "aaa", "id"]) == 0
+    assert main(["dead-letters", "show", "aaa", "an"]) == 0
     assert "operator: parse (map-1)" in capsys.readouterr().out
     described["config"].clear()
     assert main(["dead-letters", "list", "orders"]) == 1
