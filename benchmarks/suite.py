@@ -22,6 +22,7 @@ from benchmarks.case import (
 )
 from benchmarks.checkpoints.cases import checkpoint_cases, checkpoint_targets, rocksdb_contenders
 from benchmarks.engines.cases import engine_cases, engine_targets
+from benchmarks.formats.cases import format_cases, format_targets
 from benchmarks.harness.environments import BYTEWAX, FLINK
 from benchmarks.harness.process import Program
 from benchmarks.impressions.cases import impression_cases, impression_targets
@@ -55,6 +56,7 @@ def cases() -> tuple[Case, ...]:
         *checkpoint_cases(),
         _start(),
         *in_process_cases(),
+        *format_cases(),
     )
 
 
@@ -114,6 +116,7 @@ def targets(cores: int) -> tuple[Target, ...]:
         *pattern_targets(),
         *checkpoint_targets(),
         *in_process_targets(),
+        *format_targets(),
         Target(
             "grep",
             "headwater / PyFlink at its defaults, grep",

@@ -37,6 +37,7 @@ VERBS = {
         "headwater.cli.savepoint:savepoint",
         "trigger, list, inspect, dispose; compare one with a program before a start",
     ),
+    "dead-letters": ("headwater.cli.dead_letters:dead_letters", "list and show the records that a job refused"),
     "server": ("headwater.cli.server:server", "take programs, run each in its own process, answer over HTTP"),
     "shadow": (
         "headwater.cli.shadow:shadow",
@@ -97,7 +98,7 @@ def _dispatch(given: list[str]) -> int:
 
 
 def _help() -> str:
-    verbs = "\n".join(f"  {name:<11}  {text}" for name, (_, text) in VERBS.items())
+    verbs = "\n".join(f"  {name:<12}  {text}" for name, (_, text) in VERBS.items())
     return (
         "usage: headwater COMMAND ...\n\n"
         "Flink's stateful stream processing in Python, executed by Spark.\n\n"

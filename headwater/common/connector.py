@@ -126,6 +126,13 @@ class Source(ABC):
         """
         return split
 
+    def rejecting(self) -> Source:
+        """Return this source, or one like it, whose readers tell bad records by `rejected()` instead of raising.
+
+        Called in the driver if somebody takes them.
+        """
+        return self
+
     def checkpoint_committed(self, positions: Mapping[str, Any]) -> None:
         """A durable checkpoint holds these positions, {split id: position}, and its output is visible.
 

@@ -19,6 +19,13 @@ _PACKAGE_DIRECTORY = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 class HeadwaterError(Exception):
     """Base of all errors that headwater raises on purpose. Catching it hides no bug elsewhere."""
 
+    refusal: Any = None
+    """For the runtime: which record an operator failed at (`runtime/epoch/refusals.py`), if it may go without it."""
+    batch_index: int | None = None
+    """For the runtime: at which record of its batch an operator failed, if it knows."""
+    from_downstream: bool = False
+    """For the runtime: it was raised by an operator or edge behind the one that it passes through now."""
+
 
 class ConfigurationError(HeadwaterError):
     """A setting, or the machine, is not what the job needs. Raised before Spark starts; nothing has happened yet."""

@@ -20,10 +20,16 @@ class SerializationSchema(ABC):
 
 
 class DeserializationSchema(ABC):
-    """Makes one record of bytes."""
+    """Makes records of the bytes of a message. Raises SerializationError for a message that it cannot read."""
 
     @abstractmethod
-    def deserialize(self, message: bytes) -> Any: ...
+    def deserialize(self, message: bytes) -> Any:
+        """The record of `message`; None if there is none in it."""
+
+    def deserialize_all(self, message: bytes) -> list[Any]:
+        """All records of `message`. A format whose messages may have several, such as changes, implements this."""
+        record = self.deserialize(message)
+        return [] if record is None else [record]
 
 
 class SimpleStringSchema(SerializationSchema, DeserializationSchema):
@@ -95,6 +101,11 @@ class Encoder:
         """One line per record: its text as `print()` shows it for a stream with a declared type."""
         return Encoder(_LineEncoder(_known_charset(charset_name)))
 
+    @staticmethod
+    def of_schema(schema: SerializationSchema) -> Encoder:
+        """One line per record: the bytes that `schema` makes of it, and a line feed unless they end with one."""
+        return Encoder(_SchemaLines(schema))
+
     def encode(self, value: Any) -> bytes:
         return self._encode(value)
 
@@ -107,6 +118,17 @@ class _LineEncoder:
 
     def __call__(self, value: Any) -> bytes:
         return (to_flink_string(value) + "\n").encode(self._charset)
+
+
+class _SchemaLines:
+    def __init__(self, schema: SerializationSchema) -> None:
+        self._schema = schema
+
+    def __call__(self, value: Any) -> bytes:
+        line = self._schema.serialize(value)
+        if b"\n" in line[:-1]:
+            raise SerializationError(f"record {short_repr(value)} has a line feed in its bytes: it is not one line")
+        return line if line.endswith(b"\n") else line + b"\n"
 
 
 class BulkWriterFactory(ABC):  # noqa: B024

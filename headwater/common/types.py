@@ -172,6 +172,15 @@ class Row:
         return f"Row({', '.join(f'{name}={value!r}' for name, value in pairs)})"
 
 
+def named_row(values: list[Any], names: list[str], row_kind: RowKind = _INSERT) -> Row:
+    """Return a row that keeps these lists. Rows may share `names`: they replace their names, never change them."""
+    row = Row.__new__(Row)
+    row._fields = names
+    row._values = values
+    row._row_kind = row_kind
+    return row
+
+
 def _make_row(fields: Sequence[str] | None, values: Sequence[Any], row_kind: RowKind = _INSERT) -> Row:
     """Module-level, so that pickles of rows stay short and readable by later versions."""
     row = Row.__new__(Row)

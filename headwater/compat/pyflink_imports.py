@@ -23,6 +23,8 @@ PYFLINK = "pyflink"
 HEADWATER = "headwater"
 
 _PASSED_ON = {
+    ("headwater.common", "AvroRowDeserializationSchema"): "headwater.datastream.formats.avro",
+    ("headwater.common", "AvroRowSerializationSchema"): "headwater.datastream.formats.avro",
     ("headwater.common", "CsvRowDeserializationSchema"): "headwater.datastream.formats.csv",
     ("headwater.common", "CsvRowSerializationSchema"): "headwater.datastream.formats.csv",
     ("headwater.common", "JsonRowDeserializationSchema"): "headwater.datastream.formats.json",

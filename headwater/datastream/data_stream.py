@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any, NoReturn, overload
+from typing import TYPE_CHECKING, Any, NoReturn, Self, overload
 
 from headwater.common.connector import Sink
 from headwater.common.errors import PlanError, TypeMismatchError, short_repr
@@ -18,6 +18,7 @@ from headwater.datastream.connected_streams import ConnectedStreams
 from headwater.datastream.connectors.function_sink import DiscardSink, FunctionSink
 from headwater.datastream.connectors.print_sink import PrintSink
 from headwater.datastream.data_stream_sink import DataStreamSink
+from headwater.datastream.dead_letters import dead_letters_of, letter_sink, refuse_twice
 from headwater.datastream.field_check import check_field
 from headwater.datastream.function_check import check_no_generator, checked_function
 from headwater.datastream.interval_joined_stream import IntervalJoin
@@ -231,6 +232,21 @@ class DataStream(OperatorSettings):
             ),
         )
 
+    def with_dead_letters(self, sink: Sink | str) -> Self:
+        """Send the records that the operator before this call refuses to `sink`, and go on without them.
+
+        What its function raises, what does not fit its declared type, and what the key selector behind it cannot read:
+        `docs/dead-letters.md`. Of a source: what its format cannot read. `sink` gets `DeadLetter`s, in the epoch that
+        refused the record; a string is a directory for files of JSON lines.
+        """
+        letters = letter_sink(sink)
+        nodes = {node.id: node for node in (self._settings_of("with_dead_letters"), self._transformation)}
+        for node in nodes.values():
+            if isinstance(node, PhysicalTransformation):
+                refuse_twice(self._environment._operators, node)
+                self._environment._add_operator(dead_letters_of(node, letters))
+        return self
+
     # --- partitioning -------------------------------------------------------------------------------------------
 
     def key_by(
@@ -394,7 +410,7 @@ class DataStream(OperatorSettings):
             parallelism_of_input=like_input,
         )
         self._environment._add_operator(node)
-        return DataStreamSink(node)
+        return DataStreamSink(node, self._environment._add_operator)
 
     def _partition(
         self,

@@ -14,6 +14,7 @@ from headwater.common.configuration import Configuration
 from headwater.common.connector import Source
 from headwater.common.errors import TypeMismatchError, short_repr
 from headwater.common.execution_config import ExecutionConfig
+from headwater.common.io import InputFormat
 from headwater.common.job_client import JobClient
 from headwater.common.job_execution_result import JobExecutionResult
 from headwater.common.time import DurationLike
@@ -30,6 +31,7 @@ from headwater.datastream.connectors.file_source import FileSource
 from headwater.datastream.connectors.number_seq import NumberSequenceSource
 from headwater.datastream.data_stream import DataStream, declared
 from headwater.datastream.dataframe_source import DataFrameSource
+from headwater.datastream.dead_letters import with_dead_letters_for_all
 from headwater.datastream.execution_mode import RuntimeExecutionMode
 from headwater.datastream.executor import get_executor
 from headwater.datastream.function_source import FunctionSource
@@ -51,7 +53,6 @@ class StreamExecutionEnvironment(PythonDependencies, NotYet):
     """Holds a job while it is built. `execute()` plans what was built since the last one, and runs it."""
 
     _not_yet: ClassVar[dict[str, str]] = {
-        "create_input": "use from_source(FileSource...) or from_dataframe(...)",
         "register_cached_file": "use add_python_file(), or add_python_archive()",
     }
 
@@ -234,6 +235,12 @@ class StreamExecutionEnvironment(PythonDependencies, NotYet):
         source = FunctionSource(produce, bounded=getattr(source_func, "bounded", True))
         return self._add_source(source, source_name, type_info, parallelism=1)
 
+    def create_input(self, input_format: InputFormat, type_info: TypeInformation | None = None) -> DataStream:
+        """The records that an input format describes, such as `AvroInputFormat`. Prefer `from_source`."""
+        if not isinstance(input_format, InputFormat):
+            raise TypeMismatchError(f"create_input() expects an InputFormat, found {short_repr(input_format)}")
+        return self._add_source(input_format.create_source(), "Custom Source", type_info)
+
     def from_sequence(self, start: int, end: int) -> DataStream:
         """The whole numbers from `start` to `end`, both included."""
         return self._add_source(NumberSequenceSource(start, end), "Sequence Source", Types.LONG(), checked=True)
@@ -340,7 +347,7 @@ class StreamExecutionEnvironment(PythonDependencies, NotYet):
 
     def _launch(self, job_name: str | None) -> JobClient:
         job, configuration = self._plan(job_name)
-        operators = list(self._operators)
+        operators = self._all_operators(configuration)
         self._operators.clear()
 
         def replan(parallelism: int) -> JobPlan:
@@ -356,7 +363,12 @@ class StreamExecutionEnvironment(PythonDependencies, NotYet):
         configuration.set(options.EPOCH_DURATION, min(configuration.get(options.EPOCH_DURATION), interval_ms))
         if job_name is not None:
             configuration.set(options.PIPELINE_NAME, job_name)
-        return plan(self._operators, configuration), configuration
+        return plan(self._all_operators(configuration), configuration), configuration
+
+    def _all_operators(self, configuration: Configuration) -> list[OperatorTransformation]:
+        """What was built, and what the settings add."""
+        directory = configuration.get(options.DEAD_LETTERS_DIRECTORY)
+        return with_dead_letters_for_all(self._operators, directory) if directory else list(self._operators)
 
     def _value(self, option: ConfigOption[T]) -> T:
         """Return the value of one option: what was set, else the environment variable, else the default."""

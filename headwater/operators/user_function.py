@@ -9,7 +9,14 @@ from operator import length_hint
 from types import NoneType
 from typing import Any
 
-from headwater.common.errors import InvalidKeyError, PlanError, StateMigrationError, UserCodeError, short_repr
+from headwater.common.errors import (
+    HeadwaterError,
+    InvalidKeyError,
+    PlanError,
+    StateMigrationError,
+    UserCodeError,
+    short_repr,
+)
 from headwater.operators.base import Operator, OperatorContext, Output
 from headwater.operators.functions.plain import CheckpointedFunction, Function
 from headwater.operators.functions.runtime_context import RuntimeContext
@@ -34,7 +41,12 @@ class NoRecord:
 
 def last_given(values: Sequence[Any], position: Iterator[Any]) -> Any:
     """Return the record that `position`, an iterator over `values`, yielded last: where a comprehension stopped."""
-    return values[max(len(values) - length_hint(position) - 1, 0)]
+    return values[last_index(values, position)]
+
+
+def last_index(values: Sequence[Any], position: Iterator[Any]) -> int:
+    """Return the index of `last_given`."""
+    return max(len(values) - length_hint(position) - 1, 0)
 
 
 def method_of(function: Any, name: str, operator: str) -> Callable[..., Any]:
@@ -91,7 +103,7 @@ class UserFunctionOperator(Operator):
     def close(self) -> None:
         self._close_function(suppress=False)
 
-    def user_error(self, error: BaseException, record: Any) -> Exception:
+    def user_error(self, error: BaseException, record: Any) -> HeadwaterError:
         """Return the exception to raise for `error`, which user code raised while it processed `record`."""
         made = UserCodeError.from_exception(error, self.context.name, record, self.context.epoch)
         if isinstance(error, TypeError) and str(error).endswith(_NOT_ITERABLE) and _raised_here(error):
@@ -99,9 +111,12 @@ class UserFunctionOperator(Operator):
             return UserCodeError(made.operator_name, made.record_repr, made.epoch, made.user_traceback, cause)
         return made
 
-    def failure(self, error: Exception, values: Sequence[Any], position: Iterator[Any]) -> Exception:
+    def failure(self, error: Exception, values: Sequence[Any], position: Iterator[Any]) -> HeadwaterError:
         """Like `user_error`, for the record that `position`, an iterator over `values`, yielded last."""
-        return self.user_error(error, last_given(values, position))
+        index = last_index(values, position)
+        made = self.user_error(error, values[index])
+        made.batch_index = index
+        return made
 
     def _open_function(self, *, restored: bool) -> None:
         runtime_context = RuntimeContext(self.context, restored)
@@ -187,7 +202,7 @@ class KeyedOperator(UserFunctionOperator):
         self._backend.current_key = NO_KEY
         super().close()
 
-    def user_error(self, error: BaseException, record: Any) -> Exception:
+    def user_error(self, error: BaseException, record: Any) -> HeadwaterError:
         """Detect a bad key: an unhashable key fails only when the function first uses state."""
         problem: str | None = None
         if isinstance(error, InvalidKeyError):

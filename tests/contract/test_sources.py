@@ -13,10 +13,13 @@ from typing import Any
 import pytest
 import zstandard
 
+from headwater.common import Row, Types
 from headwater.datastream.connectors.collection import CollectionSource
 from headwater.datastream.connectors.data_generator import DataGeneratorSource
 from headwater.datastream.connectors.file_system import BulkFormat, FileSource, StreamFormat
 from headwater.datastream.connectors.number_seq import NumberSequenceSource
+from headwater.datastream.formats.avro import AvroReaders
+from headwater.datastream.formats.json import JsonRowDeserializationSchema
 from headwater.testing.source_contract import SOURCE_CHECKS, SourceCase
 
 
@@ -107,6 +110,46 @@ def parquet(tmp_path: Path) -> SourceCase:
     return SourceCase(make, records, 1)
 
 
+def orc(tmp_path: Path) -> SourceCase:
+    import pyarrow
+    import pyarrow.orc
+
+    records = [{"i": i, "s": f"text {i}" if i % 4 else None, "l": [i]} for i in range(45)]
+    pyarrow.orc.write_table(pyarrow.Table.from_pylist(records), tmp_path / "a.orc")
+    make = FileSource.for_bulk_file_format(BulkFormat.orc_format(), str(tmp_path / "a.orc")).build
+    return SourceCase(make, records, 1)
+
+
+def parquet_in_pieces(tmp_path: Path) -> SourceCase:
+    import pyarrow
+    import pyarrow.parquet
+
+    records = [{"i": i} for i in range(45)]
+    pyarrow.parquet.write_table(pyarrow.Table.from_pylist(records), tmp_path / "a.parquet", row_group_size=10)
+    form = BulkFormat.parquet_format(split_bytes=1)
+    return SourceCase(FileSource.for_bulk_file_format(form, str(tmp_path / "a.parquet")).build, records, 5)
+
+
+def avro(tmp_path: Path) -> SourceCase:
+    import fastavro
+
+    schema = {"type": "record", "name": "R", "fields": [{"name": "i", "type": "int"}, {"name": "s", "type": "string"}]}
+    records = [{"i": i, "s": f"text {i}"} for i in range(45)]
+    with open(tmp_path / "a.avro", "wb") as file:
+        fastavro.writer(file, schema, records, sync_interval=40)
+    form = AvroReaders.for_generic_record()
+    return SourceCase(FileSource.for_bulk_file_format(form, str(tmp_path / "a.avro")).build, records, 1)
+
+
+def json_rows(tmp_path: Path) -> SourceCase:
+    row_type = Types.ROW_NAMED(["i", "s"], [Types.INT(), Types.STRING()])
+    schema = JsonRowDeserializationSchema.builder().type_info(row_type).build()
+    (tmp_path / "a").write_text("".join(json.dumps({"i": i, "s": f"å{i}"}) + "\n" for i in range(45)))
+    form = StreamFormat.schema_lines_format(schema)
+    source = FileSource.for_record_stream_format(form, str(tmp_path / "a"))
+    return SourceCase(source.build, [Row(i=i, s=f"å{i}") for i in range(45)], 1)
+
+
 CASES: dict[str, Callable[[Path], SourceCase]] = {
     "collection": collection,
     "empty collection": empty_collection,
@@ -126,6 +169,10 @@ CASES: dict[str, Callable[[Path], SourceCase]] = {
     "csv": csv_file,
     "csv.gz without header": csv_gz_without_header,
     "parquet": parquet,
+    "parquet in pieces": parquet_in_pieces,
+    "orc": orc,
+    "avro": avro,
+    "json rows": json_rows,
 }
 
 

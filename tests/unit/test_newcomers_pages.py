@@ -1,4 +1,4 @@
-"""What the pages on connectors and watermarks show works: every block runs, and what it builds does its work."""
+"""What the pages on connectors, formats, dead letters and watermarks show works: every block runs and does its work."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pytest
 
 from headwater.common.connector import WriterContext
 from headwater.datastream import DataStream
+from headwater.testing import in_process
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -64,6 +65,32 @@ def test_the_page_on_kafka() -> None:
     plan, _ = names["env"]._plan("kafka")
     assert repr(names["source"]) == "KafkaSource(clicks at localhost:9092)"
     assert [each.sink for stage in plan.stages for each in stage.operators if each.sink is not None] == [names["sink"]]
+
+
+def test_the_page_on_formats(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "orders.jsonl").write_text('{"id": 1, "customer": "ann", "price": 5.25}\n')
+    with in_process():
+        names = run_page("formats.md")
+        names["env"].execute()
+        for source in ("rows", "avro_files", "batches"):
+            stream = names["env"].from_source(names[source], names["WatermarkStrategy"].no_watermarks(), source)
+            assert len(list(stream.execute_and_collect())) == 1
+
+
+def test_the_page_on_dead_letters(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "orders.jsonl").write_text('{"cents": 1}\nno json\n{"cents": "many"}\n')
+    (tmp_path / "letters").mkdir()
+    with in_process():
+        names = run_page("dead-letters.md")
+        names["env"].execute()
+        assert capsys.readouterr().out.endswith("1\n")
+        again = run_page("dead-letters.md")
+        again["env"].execute()
+        assert "{'cents': 'many'}" in capsys.readouterr().out
 
 
 def test_the_page_on_watermarks() -> None:

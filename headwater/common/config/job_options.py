@@ -381,6 +381,27 @@ MAX_TIMESTAMP_AHEAD = _duration(
 TYPE_CHECK = _boolean(
     "headwater.type-check", True, "Whether records, keys and state are checked against the types declared for them."
 )
+DEAD_LETTERS_DIRECTORY = _text(
+    "headwater.dead-letters.dir",
+    None,
+    "Records that a source's format, a function or a sink refuses go to files below this directory, in the epoch that "
+    "refused them, and the job goes on. Without it (and without with_dead_letters) such a record fails the job.",
+)
+DEAD_LETTERS_PER_MINUTE = _integer(
+    "headwater.dead-letters.max-per-minute",
+    None,
+    "More dead letters within a minute fail the job. The epoch that has them is not committed.",
+    minimum=0,
+)
+DEAD_LETTERS_PERCENT = ConfigOption(
+    "headwater.dead-letters.max-percent",
+    read_float,
+    None,
+    "A larger share of dead letters among the records of the last minute (if there were 100) fails the job.",
+    "number",
+    minimum=0,
+    maximum=100,
+)
 STATE_DIRECTORY = _text(
     "headwater.state.dir",
     None,

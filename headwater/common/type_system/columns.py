@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import datetime
 import decimal
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from itertools import chain
 from typing import Any, TypeAlias
 
@@ -29,7 +29,7 @@ from headwater.common.type_system.information import (
     TupleTypeInfo,
     TypeInformation,
 )
-from headwater.common.types import Row, RowKind
+from headwater.common.types import Row, named_row
 
 Column: TypeAlias = Callable[[list[Any]], list[Any]]
 
@@ -179,10 +179,10 @@ def _rows(type_info: RowTypeInfo) -> Column:
                 return column
             kinds = [row._row_kind for row in column]
             rebuilt = values if changed is None else list(zip(*changed, strict=True))
-            return [_make_row(row_values, names, kind) for row_values, kind in zip(rebuilt, kinds, strict=True)]
+            return [named_row(list(row_values), names, kind) for row_values, kind in zip(rebuilt, kinds, strict=True)]
         changed = _changed_fields(values, fields)
         rebuilt = values if changed is None else list(zip(*changed, strict=True))
-        return [_make_row(row_values, names) for row_values in rebuilt]
+        return [named_row(list(row_values), names) for row_values in rebuilt]
 
     return check
 
@@ -228,12 +228,3 @@ def _changed_fields(records: list[Any], fields: list[Column]) -> list[list[Any]]
     if all(after is before for after, before in zip(checked, columns, strict=True)):
         return None
     return checked
-
-
-def _make_row(values: Sequence[Any], names: list[str] | None, kind: RowKind = RowKind.INSERT) -> Row:
-    """All rows of a column share one list of names. That is safe: rows replace it, and never change it in place."""
-    row = Row.__new__(Row)
-    row._fields = names
-    row._values = list(values)
-    row._row_kind = kind
-    return row

@@ -243,6 +243,10 @@ class ListTypeInfo(_ElementTypeInfo):
         return self._element_type
 
 
+ARRAYS = (ListTypeInfo, BasicArrayTypeInfo, ObjectArrayTypeInfo, PrimitiveArrayTypeInfo)
+"""The types of lists."""
+
+
 class MapTypeInfo(TypeInformation):
     """A dict from one type to another."""
 

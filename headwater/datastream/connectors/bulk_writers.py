@@ -1,4 +1,4 @@
-"""How records become the content of a part file: encoded one by one, JSON lines, CSV, Parquet."""
+"""How records become the content of a part file: encoded one by one, JSON lines, CSV, Parquet, ORC."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from headwater.common.types import Row
 
 __all__ = ["BulkWriter", "BulkWriterFactory", "BulkWriters"]
 
-_PARQUET_BUFFER_ROWS: Final = 50_000
+_BUFFER_ROWS: Final = 50_000
 
 
 class BulkWriter(ABC):
@@ -55,13 +55,22 @@ class BulkWriters:
     def parquet(schema: Any = None, compression: str = "zstd") -> BulkWriterFactory:
         """Parquet from dicts or named Rows (tuples with a `schema`, a pyarrow.Schema). Without one the first records of
         each file tell the types, so files may differ: give one where readers need it."""
-        pyarrow = sys.modules.get("pyarrow")  # who has a schema has loaded pyarrow
-        if schema is not None and not isinstance(schema, getattr(pyarrow, "Schema", ())):
-            raise TypeMismatchError(
-                f"BulkWriters.parquet() expects a pyarrow.Schema or nothing, found {short_repr(schema)}; "
-                "write it as pyarrow.schema([('name', pyarrow.string()), ('age', pyarrow.int32())])"
-            )
-        return _Parquet(schema, compression)
+        return ColumnarWriterFactory("Parquet", _arrow_schema("parquet", schema), compression)
+
+    @staticmethod
+    def orc(schema: Any = None, compression: str = "zstd") -> BulkWriterFactory:
+        """Like `parquet`. ORC has no times of day."""
+        return ColumnarWriterFactory("ORC", _arrow_schema("orc", schema), compression)
+
+
+def _arrow_schema(method: str, schema: Any) -> Any:
+    pyarrow = sys.modules.get("pyarrow")  # who has a schema has loaded pyarrow
+    if schema is not None and not isinstance(schema, getattr(pyarrow, "Schema", ())):
+        raise TypeMismatchError(
+            f"BulkWriters.{method}() expects a pyarrow.Schema or nothing, found {short_repr(schema)}; "
+            "write it as pyarrow.schema([('name', pyarrow.string()), ('age', pyarrow.int32())])"
+        )
+    return schema
 
 
 class EncodedWriter(BulkWriter):
@@ -136,21 +145,40 @@ class _CsvWriter(BulkWriter):
 
 
 @dataclass(frozen=True)
-class _Parquet(BulkWriterFactory):
+class ColumnarWriterFactory(BulkWriterFactory):
+    """Parquet or ORC."""
+
+    kind: str
     schema: Any
     compression: str
 
+    @property
+    def method(self) -> str:
+        """Of BulkWriters, for errors about records without a schema."""
+        return f"BulkWriters.{self.kind.lower()}"
+
     def create(self, file: BinaryIO) -> BulkWriter:
-        return _ParquetWriter(file, self)
+        return _ColumnarWriter(file, self)
+
+    def open_writer(self, file: BinaryIO, schema: Any) -> Any:
+        if self.kind == "ORC":
+            import pyarrow.orc as orc
+
+            return orc.ORCWriter(file, compression=self.compression)
+        import pyarrow.parquet as parquet
+
+        return parquet.ParquetWriter(file, schema, compression=self.compression, write_page_checksum=True)
 
 
-class _ParquetWriter(BulkWriter):
-    def __init__(self, file: BinaryIO, settings: _Parquet) -> None:
+class _ColumnarWriter(BulkWriter):
+    def __init__(self, file: BinaryIO, settings: ColumnarWriterFactory) -> None:
         self._file = file
+        self._settings = settings
         self._schema = settings.schema
-        self._compression = settings.compression
         self._columns: tuple[str, ...] | None = tuple(settings.schema.names) if settings.schema is not None else None
         self._rows: list[Sequence[Any]] = []
+        """Of records whose schema is not known yet: the first ones of the file tell it."""
+        self._tables: list[Any] = []
         self._writer: Any = None
 
     def add_batch(self, values: Sequence[Any]) -> None:
@@ -160,38 +188,60 @@ class _ParquetWriter(BulkWriter):
             self._columns = _names_of(values[0])
             if self._columns is None:
                 raise SerializationError(
-                    f"Parquet needs column names, but {short_repr(values[0])} has none; write dicts or named Rows, or "
-                    "give BulkWriters.parquet a schema"
+                    f"{self._settings.kind} needs column names, but {short_repr(values[0])} has none; write dicts or "
+                    f"named Rows, or give {self._settings.method} a schema"
                 )
-        self._rows += _rows(values, self._columns)
-        if len(self._rows) >= _PARQUET_BUFFER_ROWS:
-            self._write_rows()
+        rows = _rows(values, self._columns)
+        if self._schema is None:
+            self._rows += rows
+        else:  # at once: whoever wrote the batch learns that it does not fit
+            self._tables.append(self._to_table(rows))
+        if len(self._rows) + sum(table.num_rows for table in self._tables) >= _BUFFER_ROWS:
+            self._write()
 
     def finish(self) -> None:
-        self._write_rows()
+        self._write()
         if self._writer is not None:
             self._writer.close()
 
-    def _write_rows(self) -> None:
-        if not self._rows:
-            return
+    def _write(self) -> None:
         import pyarrow
-        import pyarrow.parquet as parquet
 
-        names = list(self._columns or ())
+        if self._rows:
+            self._tables.append(self._first_table())
+            self._schema, self._rows = self._tables[-1].schema, []
+        if not self._tables:
+            return
+        if self._writer is None:
+            self._writer = self._settings.open_writer(self._file, self._schema)
+        write = self._writer.write if self._settings.kind == "ORC" else self._writer.write_table
+        write(pyarrow.concat_tables(self._tables).combine_chunks())
+        self._tables = []
+
+    def _to_table(self, rows: Sequence[Sequence[Any]]) -> Any:
+        from headwater.datastream.connectors.columnar.arrow_values import to_table
+
+        try:
+            return to_table(rows, self._schema, self._settings.kind)
+        except SerializationError as error:
+            if self._settings.schema is not None:
+                raise
+            raise self._misfit(rows, error) from error
+
+    def _first_table(self) -> Any:
+        import pyarrow
+
         columns = [list(column) for column in zip(*self._rows, strict=True)]
         try:
-            table = pyarrow.table(dict(zip(names, columns, strict=True)), schema=self._schema)
-            if self._writer is None:
-                self._schema = table.schema
-                self._writer = parquet.ParquetWriter(self._file, self._schema, compression=self._compression)
-            self._writer.write_table(table)
+            return pyarrow.table(dict(zip(self._columns or (), columns, strict=True)))
         except (pyarrow.ArrowException, TypeError, ValueError) as error:
-            raise SerializationError(
-                f"records do not fit into one Parquet file: {error}; give BulkWriters.parquet a schema that fits all "
-                f"of them. The first of them is {short_repr(self._rows[0])}"
-            ) from error
-        self._rows = []
+            raise self._misfit(self._rows, error) from error
+
+    def _misfit(self, rows: Sequence[Sequence[Any]], error: Exception) -> SerializationError:
+        return SerializationError(
+            f"records do not fit into one {self._settings.kind} file: {error}; give {self._settings.method} a schema "
+            f"that fits all of them. The first of them is {short_repr(rows[0])}"
+        )
 
 
 def _names_of(value: Any) -> tuple[str, ...] | None:

@@ -19,7 +19,7 @@ from typing import Any, BinaryIO, Final, cast
 
 import zstandard
 
-from headwater.common.errors import ConfigurationError
+from headwater.common.errors import CheckpointError, ConfigurationError
 
 COMPRESSED_SUFFIXES: Final = (".gz", ".gzip", ".bz2", ".xz", ".zst", ".zstd")
 
@@ -30,10 +30,12 @@ _URI: Final = re.compile(r"[a-zA-Z][a-zA-Z0-9+.\-]+://")
 
 @dataclass(frozen=True)
 class FileSplit:
-    """One file to read, as it was when it was found."""
+    """One file to read, as it was when it was found, or a part of it."""
 
     path: str
     size: int
+    groups: tuple[int, int] | None = None
+    """(first, end) of the groups of rows to read; None: all of the file."""
 
 
 def local_path(path: str) -> str | None:
@@ -69,6 +71,27 @@ def open_plain(path: str) -> BinaryIO:
         return open(local, "rb", buffering=_BUFFER_BYTES)
     system, inner = _remote(path)
     return io.BufferedReader(system.open_input_file(inner), _BUFFER_BYTES)
+
+
+def open_unchanged(split: FileSplit, position: object) -> BinaryIO:
+    """Open a file whose format needs all of it, as it was when it was found. CheckpointError if it is another one now.
+
+    :param position: how far the split was read, for the error.
+    """
+    try:
+        size = current_size(split.path)
+        if size == split.size:
+            return open_plain(split.path)
+    except FileNotFoundError:
+        raise CheckpointError(
+            f"file {split.path} is gone, but what comes after position {position} is still to be read; put it back"
+        ) from None
+    except OSError as error:
+        raise CheckpointError(f"file {split.path} cannot be opened: {error.strerror or error}") from error
+    raise CheckpointError(
+        f"file {split.path} had {split.size:,} bytes and now has {size:,}: it was replaced while the job reads it; "
+        "restore it, or start on a fresh checkpoint directory"
+    )
 
 
 def open_decompressed(path: str) -> BinaryIO:

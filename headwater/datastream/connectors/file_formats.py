@@ -6,14 +6,30 @@ import codecs
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, BinaryIO
 
-from headwater.common.connector import SplitReader
+from headwater.common.connector import Split, SplitReader
 from headwater.common.errors import ConfigurationError
+from headwater.common.serialization import DeserializationSchema
+from headwater.datastream.connectors.columnar.orc import KIND as ORC
+from headwater.datastream.connectors.columnar.orc import OrcFile
+from headwater.datastream.connectors.columnar.parquet import KIND as PARQUET
+from headwater.datastream.connectors.columnar.parquet import ParquetFile
+from headwater.datastream.connectors.columnar.reader import (
+    SPLIT_BYTES,
+    ColumnarFile,
+    ColumnarReader,
+    RecordForm,
+    splits_of,
+)
 from headwater.datastream.connectors.csv_reader import CsvReader
 from headwater.datastream.connectors.file_access import FileSplit
-from headwater.datastream.connectors.parquet_reader import ParquetReader
-from headwater.datastream.connectors.record_readers import BadRecordPolicy, JsonLinesReader, TextLineReader
+from headwater.datastream.connectors.record_readers import (
+    BadRecordPolicy,
+    JsonLinesReader,
+    SchemaLineReader,
+    TextLineReader,
+)
 
 __all__ = ["BulkFormat", "StreamFormat"]
 
@@ -24,6 +40,13 @@ class FileFormat(ABC):
     @abstractmethod
     def open(self, split: FileSplit, position: Any | None, policy: BadRecordPolicy) -> SplitReader:
         """Return a reader of `split` that starts at `position` (None: at its start)."""
+
+    def splits_of(self, file: FileSplit) -> list[Split]:
+        """The splits that a file is read in. Called in the driver when the file is found.
+
+        The first one's id is the file's path, or `piece_id(path, 0)`: so it is known again.
+        """
+        return [Split(file.path, file)]
 
 
 class StreamFormat(FileFormat):
@@ -38,6 +61,13 @@ class StreamFormat(FileFormat):
     def json_lines_format() -> StreamFormat:
         """Each line is a JSON value: dict, list, str, number, bool or None."""
         return _JsonLines()
+
+    @staticmethod
+    def schema_lines_format(schema: DeserializationSchema) -> StreamFormat:
+        """Each line is a message of `schema`: JSON or CSV rows, changes of a table."""
+        if not isinstance(schema, DeserializationSchema):
+            raise ConfigurationError(f"schema_lines_format: expected a DeserializationSchema, found {schema!r}")
+        return _SchemaLines(schema)
 
     @staticmethod
     def csv_format(
@@ -66,9 +96,44 @@ class BulkFormat(FileFormat):
     """Formats read in blocks of records."""
 
     @staticmethod
-    def parquet_format(columns: Sequence[str] | None = None) -> BulkFormat:
-        """Each row is a dict of `columns` (all of them if None)."""
-        return _Parquet(None if columns is None else tuple(columns))
+    def parquet_format(
+        columns: Sequence[str] | None = None, batches: bool = False, split_bytes: int = SPLIT_BYTES
+    ) -> BulkFormat:
+        """Each row is a dict of `columns` (all of them if None).
+
+        :param batches: each record is a pyarrow.RecordBatch of up to 8192 rows instead.
+        :param split_bytes: a file of several row groups that is larger is read in several splits, side by side.
+        """
+        return ColumnarFormat(ParquetFile, PARQUET, _form("parquet_format", columns, batches), split_bytes)
+
+    @staticmethod
+    def orc_format(
+        columns: Sequence[str] | None = None, batches: bool = False, split_bytes: int = SPLIT_BYTES
+    ) -> BulkFormat:
+        """Like `parquet_format`, for ORC, whose groups are stripes."""
+        return ColumnarFormat(OrcFile, ORC, _form("orc_format", columns, batches), split_bytes)
+
+
+@dataclass(frozen=True)
+class ColumnarFormat(BulkFormat):
+    """Parquet or ORC, in one form or another."""
+
+    open_file: Callable[[BinaryIO], ColumnarFile]
+    kind: str
+    form: RecordForm
+    split_bytes: int = SPLIT_BYTES
+
+    def open(self, split: FileSplit, position: Any | None, policy: BadRecordPolicy) -> SplitReader:
+        return ColumnarReader(split, position, self.open_file, self.kind, self.form)
+
+    def splits_of(self, file: FileSplit) -> list[Split]:
+        return splits_of(file, self.open_file, self.kind, self.split_bytes)
+
+
+def _form(method: str, columns: Sequence[str] | None, batches: bool) -> RecordForm:
+    if columns is not None and (isinstance(columns, str) or not columns):
+        raise ConfigurationError(f"{method}: columns is {columns!r}; expected names of columns, or None for all")
+    return RecordForm(None if columns is None else tuple(columns), batches=batches)
 
 
 @dataclass(frozen=True)
@@ -83,6 +148,14 @@ class _TextLines(StreamFormat):
 class _JsonLines(StreamFormat):
     def open(self, split: FileSplit, position: Any | None, policy: BadRecordPolicy) -> SplitReader:
         return JsonLinesReader(split, position, policy)
+
+
+@dataclass(frozen=True)
+class _SchemaLines(StreamFormat):
+    schema: DeserializationSchema
+
+    def open(self, split: FileSplit, position: Any | None, policy: BadRecordPolicy) -> SplitReader:
+        return SchemaLineReader(split, position, policy, self.schema)
 
 
 @dataclass(frozen=True)
@@ -104,14 +177,6 @@ class _Csv(StreamFormat):
             columns=self.columns,
             converters=self.converters,
         )
-
-
-@dataclass(frozen=True)
-class _Parquet(BulkFormat):
-    columns: tuple[str, ...] | None
-
-    def open(self, split: FileSplit, position: Any | None, policy: BadRecordPolicy) -> SplitReader:
-        return ParquetReader(split, position, self.columns)
 
 
 def _ascii_compatible(charset: str) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 from headwater.common.connector import Source, Split, SplitReader
 from headwater.common.errors import ConfigurationError
 from headwater.common.time import DurationLike, to_millis
+from headwater.datastream.connectors.columnar.reader import piece_id
 from headwater.datastream.connectors.file_access import FileSplit, find_files
 from headwater.datastream.connectors.file_formats import BulkFormat, FileFormat, StreamFormat
 from headwater.datastream.connectors.record_readers import BadRecordPolicy
@@ -15,7 +16,8 @@ __all__ = ["FileSource", "FileSourceBuilder"]
 
 
 class FileSource(Source):
-    """Reads files, directories (with all below them) and glob patterns. Every file is one split and is read once.
+    """Reads files, directories (with all below them) and glob patterns, each file once. Large files of formats that can
+    be cut (Parquet, ORC) are several splits, other files one.
 
     A file is read up to the size it has when it is found, so files should appear whole: written under a hidden name
     (`.name`, `name.tmp`) and renamed. What is appended later is not read.
@@ -44,6 +46,11 @@ class FileSource(Source):
     def for_bulk_file_format(bulk_format: BulkFormat, *paths: str) -> FileSourceBuilder:
         return FileSourceBuilder(bulk_format, paths)
 
+    def rejecting(self) -> Source:
+        if self.bad_record_policy is not BadRecordPolicy.FAIL:
+            return self
+        return FileSource(self.file_format, self.paths, self.discovery_interval_ms, BadRecordPolicy.REJECT)
+
     def discover_splits(self, parallelism: int, known: frozenset[str]) -> list[Split]:
         if self.bounded and known:
             return []  # the set of files was fixed when the job first started
@@ -51,7 +58,8 @@ class FileSource(Source):
         for path in self.paths:
             for file in find_files(path, must_exist=self.bounded):
                 found.setdefault(file.path, file)
-        return [Split(path, found[path]) for path in sorted(found.keys() - known)]
+        new = [path for path in sorted(found) if path not in known and piece_id(path, 0) not in known]
+        return [split for path in new for split in self.file_format.splits_of(found[path])]
 
     def open_reader(self, split: Split, position: Any | None) -> SplitReader:
         return self.file_format.open(split.payload, position, self.bad_record_policy)
@@ -87,7 +95,8 @@ class FileSourceBuilder:
         return self
 
     def set_bad_record_policy(self, policy: BadRecordPolicy | str) -> FileSourceBuilder:
-        """'fail' (the default) names the file, the line and the text; 'skip' counts `bad_records_skipped`."""
+        """'fail' (the default) names the file, the line and the text; 'skip' counts `bad_records_skipped`; 'reject' is
+        what 'fail' becomes if the stream has dead letters."""
         self._policy = BadRecordPolicy.of(policy)
         return self
 

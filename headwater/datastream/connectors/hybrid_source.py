@@ -53,6 +53,9 @@ class HybridSource(Source):
     def builder(first_source: Source) -> HybridSourceBuilder:
         return HybridSourceBuilder(first_source)
 
+    def rejecting(self) -> Source:
+        return HybridSource([source.rejecting() for source in self.sources])
+
     def discover_splits(self, parallelism: int, known: frozenset[str]) -> list[Split]:
         return [] if known else [Split("all", None)]
 

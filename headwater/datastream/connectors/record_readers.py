@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 from abc import abstractmethod
 from collections.abc import Callable
 from enum import Enum
@@ -11,6 +13,8 @@ import msgspec
 
 from headwater.common.connector import SplitReader
 from headwater.common.errors import ConfigurationError, SerializationError, short_repr
+from headwater.common.rejected import Rejected
+from headwater.common.serialization import DeserializationSchema
 from headwater.datastream.connectors.file_access import FileSplit
 from headwater.datastream.connectors.line_stream import LinePosition, LineStream
 
@@ -20,13 +24,17 @@ class BadRecordPolicy(Enum):
 
     FAIL = "fail"
     SKIP = "skip"
+    REJECT = "reject"
+    """It is handed out by `SplitReader.rejected()`."""
 
     @staticmethod
     def of(policy: BadRecordPolicy | str) -> BadRecordPolicy:
         try:
             return BadRecordPolicy(policy)
         except ValueError:
-            raise ConfigurationError(f"bad record policy {policy!r} is unknown; expected 'fail' or 'skip'") from None
+            raise ConfigurationError(
+                f"bad record policy {policy!r} is unknown; expected 'fail', 'skip' or 'reject'"
+            ) from None
 
 
 class LineReader(SplitReader):
@@ -38,6 +46,7 @@ class LineReader(SplitReader):
         self._lines = LineStream(split, position)
         self._policy = policy
         self._skipped = 0
+        self._rejected: list[Rejected] = []
 
     def read_batch(self, max_records: int) -> list[Any] | None:
         while lines := self._lines.read_lines(max_records):
@@ -53,6 +62,10 @@ class LineReader(SplitReader):
         """Counts since the reader was opened, for the job's counters."""
         return {"bad_records_skipped": self._skipped} if self._skipped else {}
 
+    def rejected(self) -> list[Rejected]:
+        rejected, self._rejected = self._rejected, []
+        return rejected
+
     def close(self) -> None:
         self._lines.close()
 
@@ -66,7 +79,11 @@ class LineReader(SplitReader):
                 f"file {self._lines.path}, line {line_number}: {problem}; the text is {short_repr(text)}. Correct the "
                 "file, or skip such lines with set_bad_record_policy('skip')"
             )
-        self._skipped += 1
+        if self._policy is BadRecordPolicy.SKIP:
+            self._skipped += 1
+            return
+        path = self._lines.path
+        self._rejected.append(Rejected(_raw(text), str(problem), f"file {path}, line {line_number}", path))
 
     def _decode_one_by_one(self, lines: list[bytes], decode: Callable[[bytes], Any]) -> list[Any]:
         """Find the bad records, after the fast way failed."""
@@ -82,6 +99,17 @@ class LineReader(SplitReader):
         return records
 
     _skips_blank_lines = False
+
+
+def _raw(text: Any) -> bytes:
+    """What was in the file; of a CSV record that was cut into fields, a record with these fields."""
+    if isinstance(text, bytes):
+        return text.rstrip(b"\r\n")
+    if isinstance(text, str):
+        return text.encode()
+    record = io.StringIO()
+    csv.writer(record, lineterminator="").writerow(text)
+    return record.getvalue().encode()
 
 
 class TextLineReader(LineReader):
@@ -124,3 +152,26 @@ class JsonLinesReader(LineReader):
             return list(map(self._decoder.decode, lines))
         except (msgspec.DecodeError, UnicodeDecodeError):  # blank lines are among these
             return self._decode_one_by_one(lines, self._decoder.decode)
+
+
+class SchemaLineReader(LineReader):
+    """Each line that is not blank is a message of a schema, and gives the records that are in it."""
+
+    def __init__(
+        self, split: FileSplit, position: LinePosition | None, policy: BadRecordPolicy, schema: DeserializationSchema
+    ) -> None:
+        super().__init__(split, position, policy)
+        self._schema = schema
+
+    def _decode(self, lines: list[bytes]) -> list[Any]:
+        decode = self._schema.deserialize_all
+        first = self._lines.line - len(lines) + 1
+        records: list[Any] = []
+        for number, line in enumerate(lines, first):
+            message = line.removesuffix(b"\n").removesuffix(b"\r")
+            if message:
+                try:
+                    records += decode(message)
+                except SerializationError as error:
+                    self._bad(number, message, error)
+        return records

@@ -4,19 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from decimal import Decimal
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
 from headwater.common.errors import ConfigurationError, SerializationError, short_repr
 from headwater.common.serialization import DeserializationSchema, SerializationSchema
-from headwater.common.type_system.information import BasicType, BasicTypeInfo, MapTypeInfo, RowTypeInfo, TypeInformation
-from headwater.common.types import Row
+from headwater.common.type_system.information import (
+    ARRAYS,
+    BasicType,
+    BasicTypeInfo,
+    MapTypeInfo,
+    RowTypeInfo,
+    TypeInformation,
+)
+from headwater.common.types import Row, named_row
 from headwater.datastream.connectors.bulk_writers import row_for_json
 from headwater.datastream.formats.json_schema import type_of_json_schema
-from headwater.datastream.formats.text_fields import ARRAYS, fields_of, from_text, is_text_type
+from headwater.datastream.formats.text_fields import WHOLE_NUMBERS, fields_of, from_text, is_text_type
 
 __all__ = ["JsonRowDeserializationSchema", "JsonRowSerializationSchema"]
+
+_MIN_LONG: Final = -(1 << 63)
+_MAX_LONG: Final = (1 << 63) - 1
+_TEXT_ENCODER: Final = msgspec.json.Encoder(decimal_format="number")
 
 FromJson = Callable[[Any], Any]
 """Raises ValueError for a value that is not of the type. Never gets None."""
@@ -27,10 +38,9 @@ class JsonRowDeserializationSchema(DeserializationSchema):
 
     def __init__(self, type_info: RowTypeInfo, fail_on_missing_field: bool, ignore_parse_errors: bool) -> None:
         self._settings = (type_info, fail_on_missing_field, ignore_parse_errors)
-        self._convert = _row_from_json(type_info, fail_on_missing_field)
+        self._convert = row_from_json(type_info, fail_on_missing_field)
         self._ignore_parse_errors = ignore_parse_errors
-        # Python's float would round what a column of decimals must keep.
-        self._decoder: msgspec.json.Decoder[Any] = msgspec.json.Decoder(float_hook=Decimal)
+        self._decoder = json_decoder(type_info)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return JsonRowDeserializationSchema, self._settings  # a decoder cannot be pickled
@@ -58,7 +68,7 @@ class JsonRowDeserializationSchema(DeserializationSchema):
             self._ignore_parse_errors = False
 
         def type_info(self, type_info: TypeInformation) -> JsonRowDeserializationSchema.Builder:
-            self._type_info = _row_type(type_info)
+            self._type_info = json_row_type(type_info)
             return self
 
         def json_schema(self, json_schema: str) -> JsonRowDeserializationSchema.Builder:
@@ -110,7 +120,7 @@ class JsonRowSerializationSchema(SerializationSchema):
             self._type_info: RowTypeInfo | None = None
 
         def with_type_info(self, type_info: TypeInformation) -> JsonRowSerializationSchema.Builder:
-            self._type_info = _row_type(type_info)
+            self._type_info = json_row_type(type_info)
             return self
 
         def build(self) -> JsonRowSerializationSchema:
@@ -119,7 +129,7 @@ class JsonRowSerializationSchema(SerializationSchema):
             return JsonRowSerializationSchema(self._type_info)
 
 
-def _row_type(type_info: TypeInformation) -> RowTypeInfo:
+def json_row_type(type_info: TypeInformation) -> RowTypeInfo:
     if not isinstance(type_info, RowTypeInfo):
         raise ConfigurationError(f"JSON rows: the type is {type_info!r}; expected Types.ROW or Types.ROW_NAMED")
     return type_info
@@ -127,7 +137,7 @@ def _row_type(type_info: TypeInformation) -> RowTypeInfo:
 
 def _from_json(type_info: TypeInformation, strict: bool) -> FromJson:
     if isinstance(type_info, RowTypeInfo):
-        return _row_from_json(type_info, strict)
+        return row_from_json(type_info, strict)
     if isinstance(type_info, MapTypeInfo):
         value_of = _nullable(_from_json(type_info.value_type, strict))
         return lambda value: {key: value_of(each) for key, each in _expect(value, dict).items()}
@@ -136,35 +146,77 @@ def _from_json(type_info: TypeInformation, strict: bool) -> FromJson:
         return lambda value: [element(each) for each in _expect(value, list)]
     if not is_text_type(type_info):
         raise ConfigurationError(f"{type_info!r} has no form in JSON; expected basic types, arrays, maps and rows")
-    if isinstance(type_info, BasicTypeInfo):
-        if type_info.basic_type in (BasicType.STRING, BasicType.CHAR):
-            # Flink gives the text of whatever is there.
-            return lambda value: value if isinstance(value, str) else msgspec.json.encode(value).decode()
-        if type_info.basic_type is BasicType.BOOLEAN:
-            return lambda value: value if isinstance(value, bool) else from_text(type_info)(_expect(value, str))
     convert = from_text(type_info)
-    return lambda value: convert(value if isinstance(value, str) else str(_expect(value, int | Decimal)))
+    whole = isinstance(type_info, BasicTypeInfo) and type_info.basic_type in WHOLE_NUMBERS
+
+    def slow(value: Any) -> Any:
+        if not isinstance(value, str):
+            number = _expect(value, int | float | Decimal)
+            value = str(int(number) if whole and number % 1 == 0 else number)
+        return convert(value)
+
+    if isinstance(type_info, BasicTypeInfo):
+        basic = type_info.basic_type
+        if basic in (BasicType.STRING, BasicType.CHAR):
+            return lambda value: value if type(value) is str else _text(value)
+        if basic is BasicType.BOOLEAN:
+            return lambda value: value if isinstance(value, bool) else convert(_expect(value, str))
+        if basic is BasicType.LONG:
+            return lambda value: value if type(value) is int and _MIN_LONG <= value <= _MAX_LONG else slow(value)
+        if basic in (BasicType.FLOAT, BasicType.DOUBLE):
+            return lambda value: value if type(value) is float else slow(value)
+
+    return slow
 
 
-def _row_from_json(type_info: RowTypeInfo, strict: bool) -> FromJson:
+def row_from_json(type_info: RowTypeInfo, strict: bool) -> FromJson:
+    """What makes a Row of a JSON object. `strict`: a field that is missing is an error, not None."""
     names = type_info.get_field_names()
-    converters = [_nullable(_from_json(each, strict)) for each in type_info.get_field_types()]
+    converters = [_from_json(each, strict) for each in type_info.get_field_types()]
+    fields = list(zip(names, converters, strict=True))
 
     def convert(value: Any) -> Row:
-        fields = _expect(value, dict)
-        if strict and (missing := [name for name in names if name not in fields]):
+        found = _expect(value, dict)
+        if strict and (missing := [name for name in names if name not in found]):
             raise ValueError(f"the field {missing[0]!r} is missing")
-        values = []
-        for name, each in zip(names, converters, strict=True):
-            try:
-                values.append(each(fields.get(name)))
-            except ValueError as error:
-                raise ValueError(f"field {name!r}: {error}") from None
-        row = Row(*values)
-        row.set_field_names(names)
-        return row
+        get = found.get
+        try:
+            values = [None if (each := get(name)) is None else convert_field(each) for name, convert_field in fields]
+        except ValueError:
+            raise _bad_field(found, fields) from None
+        return named_row(values, names)
 
     return convert
+
+
+def _bad_field(found: dict[str, Any], fields: list[tuple[str, FromJson]]) -> ValueError:
+    for name, convert in fields:
+        try:
+            _nullable(convert)(found.get(name))
+        except ValueError as error:
+            return ValueError(f"field {name!r}: {error}")
+    raise AssertionError("one of the fields was bad a moment ago")
+
+
+def json_decoder(type_info: TypeInformation) -> msgspec.json.Decoder[Any]:
+    """A decoder of the values that `row_from_json(type_info)` takes."""
+    # Python's float would round what a column of decimals must keep.
+    return msgspec.json.Decoder(float_hook=Decimal) if _has_decimals(type_info) else msgspec.json.Decoder()
+
+
+def _has_decimals(type_info: TypeInformation) -> bool:
+    if isinstance(type_info, RowTypeInfo):
+        return any(map(_has_decimals, type_info.get_field_types()))
+    if isinstance(type_info, MapTypeInfo):
+        return _has_decimals(type_info.value_type)
+    if isinstance(type_info, ARRAYS):
+        return _has_decimals(type_info.element_type)
+    return isinstance(type_info, BasicTypeInfo) and type_info.basic_type is BasicType.BIG_DEC
+
+
+def _text(value: Any) -> str:
+    """Flink gives the text of whatever is there."""
+    return _TEXT_ENCODER.encode(value).decode()
 
 
 def _nullable(convert: FromJson) -> FromJson:

@@ -9,13 +9,10 @@ from typing import Any, Final
 
 from headwater.common.errors import ConfigurationError
 from headwater.common.type_system.information import (
-    BasicArrayTypeInfo,
+    ARRAYS,
     BasicType,
     BasicTypeInfo,
     DateTypeInfo,
-    ListTypeInfo,
-    ObjectArrayTypeInfo,
-    PrimitiveArrayTypeInfo,
     TimestampTypeInfo,
     TimeTypeInfo,
     TypeInformation,
@@ -34,10 +31,10 @@ _BASIC: Final[dict[BasicType, FromText]] = {
     BasicType.FLOAT: float,
     BasicType.DOUBLE: float,
 }
+WHOLE_NUMBERS: Final = frozenset({*_WHOLE_BITS, BasicType.BIG_INT})
 NUMBERS: Final = frozenset(
-    {*_WHOLE_BITS, BasicType.BIG_INT, BasicType.FLOAT, BasicType.DOUBLE, BasicType.BIG_DEC},
+    {*WHOLE_NUMBERS, BasicType.FLOAT, BasicType.DOUBLE, BasicType.BIG_DEC},
 )
-ARRAYS: Final = (ListTypeInfo, BasicArrayTypeInfo, ObjectArrayTypeInfo, PrimitiveArrayTypeInfo)
 
 
 def fields_of(value: Any, names: list[str]) -> Sequence[Any]:

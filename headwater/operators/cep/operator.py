@@ -6,7 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from headwater.common.errors import PatternError, StateError, TimestampError, UserCodeError, short_repr
+from headwater.common.errors import (
+    HeadwaterError,
+    PatternError,
+    StateError,
+    TimestampError,
+    UserCodeError,
+    short_repr,
+)
 from headwater.common.ids import MIN_WATERMARK
 from headwater.common.output_tag import OutputTag
 from headwater.operators.base import OperatorContext, Output
@@ -230,7 +237,7 @@ class KeyedEventsOperator(KeyedOperator):
             self._next_due = self._first_timer()
             self._derive()
 
-    def user_error(self, error: BaseException, record: Any) -> Exception:
+    def user_error(self, error: BaseException, record: Any) -> HeadwaterError:
         if isinstance(error, PatternError | StateError | UserCodeError):
             return error
         if isinstance(error, ConditionFailed) and error.__cause__ is not None:

@@ -8,11 +8,12 @@ from typing import Any
 
 from headwater.checkpoint.manifest import Manifest
 from headwater.runtime.epoch.messages import Attempt, SourceTask
+from headwater.runtime.epoch.refusals import Refusals
 
 
 @dataclass(frozen=True)
 class EpochPlan:
-    """An epoch to run. Only the engine may differ from attempt to attempt."""
+    """An epoch to run. Only the engine and what is refused may differ from attempt to attempt."""
 
     epoch: int
     now_ms: int
@@ -31,6 +32,8 @@ class EpochPlan:
     """So many records it may read."""
     resident: bool = False
     """The resident engine runs it."""
+    refusals: Refusals = field(default_factory=Refusals)
+    """Records that operators refused in earlier attempts: it runs without them."""
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from headwater.common.ids import Place
 from headwater.graph.plan import StageSpec
 from headwater.metrics import Measured, add_measured
 from headwater.runtime.epoch.figures import Figures, add_counts
+from headwater.runtime.epoch.refusals import Refusals
 from headwater.time.watermark_keys import at_input
 
 T = TypeVar("T")
@@ -125,6 +126,8 @@ class BeginEpoch:
     """The epoch ends with a checkpoint."""
     wait: bool = False
     """Acknowledge only when what the slot has to persist is durable, however long that takes."""
+    refusals: Refusals = field(default_factory=Refusals)
+    """Records that the epoch runs without."""
     restore: PartitionRestore | None = None
     """Takes the place of `snapshots` if a job of another shape made the checkpoint."""
 
@@ -151,6 +154,8 @@ class EpochHeader:
     batch_records: int = BATCH_RECORDS
     resident: bool = False
     """The resident engine runs the attempt, where there is one."""
+    refusals: Refusals = field(default_factory=Refusals)
+    """Records that the epoch runs without."""
 
     def floors(self, stage: StageSpec, partition: int) -> dict[int, int]:
         """{operator: the watermark that it has reached before this epoch}"""
@@ -180,6 +185,7 @@ class EpochHeader:
             checkpointing=self.checkpointing,
             cut=self.cut,
             wait=self.wait,
+            refusals=self.refusals,
             restore=self.restores.get(place),
         )
 
@@ -202,6 +208,8 @@ class EpochOutcome:
     figures: Figures = field(default_factory=Figures)
     metrics: Measured = field(default_factory=dict)
     """What user functions measured in this epoch, {operator uid: {partition: delta}}; only operators that measure."""
+    rejected: dict[str, int] = field(default_factory=dict)
+    """{operator uid: records that it refused}, those of sources left out."""
 
     @property
     def state_entries(self) -> int:
@@ -212,6 +220,7 @@ class EpochOutcome:
         for uid, items in other.committables.items():
             self.committables.setdefault(uid, []).extend(items)
         add_counts(self.records_in, other.records_in)
+        add_counts(self.rejected, other.rejected)
         self.figures.add(other.figures)
         add_measured(self.metrics, other.metrics)
         timers = [timer for timer in (self.next_timer_ms, other.next_timer_ms) if timer is not None]

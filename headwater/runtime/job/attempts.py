@@ -42,5 +42,6 @@ class Attempts:
             dataframe_state=self._sources.dataframe_state(),
             dataframe_bounded=not self._sources.streaming,
             resident=plan.resident,
+            refusals=plan.refusals,
         )
         return attempt, self._engine.run(header, plan.tasks, plan.dataframes)

@@ -37,6 +37,7 @@ from headwater.runtime.job.attempts import Attempts
 from headwater.runtime.job.checkpoint_cut import Cut
 from headwater.runtime.job.checkpoints import CheckpointFailuresError, Checkpoints
 from headwater.runtime.job.committers import SinkCommitters
+from headwater.runtime.job.dead_letter_limits import DeadLetterLimits
 from headwater.runtime.job.endings import JobCancelledError, WentBackError
 from headwater.runtime.job.failures import Failures
 from headwater.runtime.job.job_sources import JobSources
@@ -94,6 +95,7 @@ class Coordinator:
         self.metrics = JobMetrics(plan)
         self._failures = Failures(restart_policy, self.progress, can_go_back=store is not None or plan.batch_mode)
         layout = store.layout if store is not None else None
+        self._dead_letters = DeadLetterLimits(plan.settings)
         self._committers = SinkCommitters(plan, restart_policy, self._pause_before_commit, job_id, layout)
         self._notices = SourceNotices(self.sources.splits, background)
         self._output = PendingOutput(self._committers.eager if settings.interval_ms > 0 else set())
@@ -290,14 +292,20 @@ class Coordinator:
             try:
                 self.metrics.attempt_begins(plan.now_ms)
                 attempt, messages = self._attempts.run(plan, self.last, number)
+                if (too_many := self._dead_letters.check(plan.now_ms, messages)) is not None:
+                    raise AttemptFailedError.of_program(too_many)
             except AttemptFailedError as failure:
                 self.metrics.attempt_failed()
                 if self.cancelled:
                     raise JobCancelledError from None
                 self._choice.failed()
-                self._after_failure(plan.epoch, failure)
+                refusals = self._dead_letters.without_refused(plan.refusals, failure)
+                if refusals is None:
+                    self._after_failure(plan.epoch, failure)
                 number += 1
-                plan = replace(plan, resident=plan.resident and self._choice.resident)
+                plan = replace(
+                    plan, resident=plan.resident and self._choice.resident, refusals=refusals or plan.refusals
+                )
             else:
                 return self._accept(plan, attempt, messages)
 

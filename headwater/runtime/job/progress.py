@@ -96,6 +96,8 @@ class JobProgress:
                 self._metrics.add(message.outcome.metrics)
             for uid, count in message.outcome.records_in.items():
                 self._add(f"{uid}.records_in", count)
+            for uid, count in message.outcome.rejected.items():
+                self._add(f"{uid}.dead_letters", count)
             if isinstance(message, PartitionAck):
                 entries += message.outcome.state_entries
                 self.restored_slots += int(message.restored and epoch > 0)

@@ -122,7 +122,9 @@ class Slot:
         for backend in runner.backends():
             backend.begin_epoch()
         self._started = time.perf_counter()
-        runner.begin_epoch(begin.attempt.epoch, begin.attempt.id, begin.now_ms, begin.watermarks)
+        runner.begin_epoch(
+            begin.attempt.epoch, begin.attempt.id, begin.now_ms, begin.watermarks, refusals=begin.refusals
+        )
         return restored
 
     @property

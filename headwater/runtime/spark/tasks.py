@@ -158,7 +158,9 @@ def _in_worker(task: StageTask, header: EpochHeader, collected: StageInput, stag
     attempt, floors = header.attempt, header.floors(stage, task.place.partition)
     started = time.perf_counter()
     runner, outbox = job.runners.borrow(task.place, attempt.incarnation)
-    runner.begin_epoch(attempt.epoch, attempt.id, header.now_ms, header.watermarks.get(task.place, {}))
+    runner.begin_epoch(
+        attempt.epoch, attempt.id, header.now_ms, header.watermarks.get(task.place, {}), refusals=header.refusals
+    )
     for _ in run_steps(runner, collected.steps(floors), attempt.epoch):
         if outbox:
             yield from task.route(outbox)

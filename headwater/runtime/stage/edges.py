@@ -61,6 +61,11 @@ class EdgeWriter:
         self.epoch = 0
         self.begin_channel("", MIN_WATERMARK)
 
+    @property
+    def calls_user_code(self) -> bool:
+        """A key selector or a partitioner says where records go. If it fails, nothing of the batch is written."""
+        return self._spec.exchange in (Exchange.HASH, Exchange.CUSTOM)
+
     def begin_channel(self, channel: str, watermark: int) -> None:
         """Start the epoch (or the next split) on a channel whose watermark is `watermark`."""
         self._channel = channel
@@ -81,8 +86,8 @@ class EdgeWriter:
         if not values:
             return
         self.idle = False
-        self.records += len(values)
         self._route(values, timestamps)
+        self.records += len(values)
 
     def advance(self, watermark: int) -> None:
         """Set the producer's watermark. Later records go into new chunks."""
@@ -180,7 +185,10 @@ class EdgeWriter:
                 self._key_of = FrozenKeyOf(key_of)
                 self._by_key(values, timestamps)
                 return
-            raise self._key_error(error, values, len(values) - length_hint(remaining) - 1) from error
+            index = len(values) - length_hint(remaining) - 1
+            made = self._key_error(error, values, index)
+            made.batch_index = index
+            raise made from error
         self._distribute(targets, values, timestamps)
 
     def _by_partitioner(self, values: list[Any], timestamps: Timestamps) -> None:

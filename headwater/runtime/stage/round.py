@@ -128,7 +128,9 @@ class Round:
         header, attempt = self._header, self._header.attempt
         started = time.perf_counter()
         runner, outbox = self._runners.borrow(place, attempt.incarnation)
-        runner.begin_epoch(attempt.epoch, attempt.id, header.now_ms, header.watermarks.get(place, {}))
+        runner.begin_epoch(
+            attempt.epoch, attempt.id, header.now_ms, header.watermarks.get(place, {}), refusals=header.refusals
+        )
         for _ in run_steps(runner, steps, attempt.epoch):
             self._route(outbox)
         outcome = runner.finish_epoch(header.now_ms)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -17,18 +18,21 @@ import cloudpickle
 from headwater.checkpoint.output_files import StoredOutputFiles
 from headwater.checkpoint.paths import CheckpointLayout
 from headwater.common import config_options as options
-from headwater.common.errors import UserCodeError, short_repr, user_traceback
+from headwater.common.errors import HeadwaterError, UserCodeError, short_repr, user_traceback
 from headwater.common.ids import MAX_WATERMARK, MIN_WATERMARK
+from headwater.common.rejected import REJECTED_TAG_ID
 from headwater.graph.chains import chain_heads
-from headwater.graph.plan import Exchange, InputSpec, JobPlan, OperatorSpec
+from headwater.graph.plan import Exchange, InputSpec, JobPlan, OperatorSpec, SourceSpec
 from headwater.operators.base import Operator, OperatorContext
-from headwater.operators.type_check import check_state_types
+from headwater.operators.type_check import TypeCheckOperator, check_state_types
 from headwater.runtime.epoch.chunk import decode_records
 from headwater.runtime.epoch.figures import Figures, Traffic
 from headwater.runtime.epoch.messages import EpochOutcome
+from headwater.runtime.epoch.refusals import Refusals
 from headwater.runtime.stage.busy_time import BusyTime
 from headwater.runtime.stage.edges import EdgeWriter, Emit
 from headwater.runtime.stage.key_sample import KeySample
+from headwater.runtime.stage.rejects import Rejects
 from headwater.state.backends import HEAP, backend_kind, make_keyed_backend
 from headwater.state.copying import all_captured
 from headwater.state.keyed_backend import KeyedStateBackend
@@ -82,6 +86,9 @@ class OperatorPort:
             self._gate.records_in += len(values)
             operator = self._gate.operator
             try:
+                if self._gate.rejects is not None:
+                    self._gate.rejects.process(operator, values, timestamps, input_index)
+                    return
                 operator.read_ahead(values)
                 operator.process_batch(values, timestamps, input_index)
             except SystemExit as error:
@@ -126,6 +133,8 @@ class Gate:
         self.vertex = vertex
         """Uid of the head of its vertex."""
         self.ports: list[OperatorPort] = []
+        self.rejects: Rejects | None = None
+        """None: nobody takes what the operator refuses."""
         self.records_in = 0
         self._idle = False
 
@@ -170,6 +179,10 @@ class EdgePort:
         self.batch = writer.write
         self.advance = writer.advance
 
+    def reject_to(self, rejects: Rejects) -> None:
+        """Records whose key or partition cannot be told go to the producer's rejects."""
+        self.batch = partial(rejects.write_to_edge, self.writer.write)
+
     def idle(self, idle: bool) -> None:
         self.writer.idle = idle
 
@@ -195,11 +208,19 @@ class Fan:
 
     def emit(self, values: list[Any], timestamps: Timestamps) -> None:
         self.records += len(values)
-        _deliver(self.main, values, timestamps)
+        try:
+            _deliver(self.main, values, timestamps)
+        except HeadwaterError as error:
+            error.from_downstream = True
+            raise
 
     def emit_side(self, tag_id: str, values: list[Any], timestamps: Timestamps) -> None:
         self.records += len(values)
-        _deliver(self.sides.get(tag_id, []), values, timestamps)
+        try:
+            _deliver(self.sides.get(tag_id, []), values, timestamps)
+        except HeadwaterError as error:
+            error.from_downstream = True
+            raise
 
     def emit_watermark(self, watermark: int) -> None:
         if watermark > self.watermark:
@@ -284,6 +305,7 @@ class StageRunner:
         self.busy = BusyTime()
         self._samples_due = 0.0
         self._edges: list[tuple[int, EdgeWriter]] = []  # (producer, writer)
+        self._rejects: list[Rejects] = []
         self.sources = list(plan.sources) if stage == 0 else []
         self._rocksdb: Any = None
         self.epoch = -1
@@ -301,6 +323,24 @@ class StageRunner:
         for consumer in (spec for stage in self._plan.stages for spec in stage.operators):
             for position, input_spec in enumerate(consumer.inputs):
                 self._connect(consumer, position, input_spec)
+        self._connect_rejects()
+
+    def _connect_rejects(self) -> None:
+        """Who has a reader of what it refuses gets a way there. What checks its output uses the same way."""
+        specs: list[OperatorSpec | SourceSpec] = [*self.sources, *(gate.spec for gate in self._gates.values())]
+        for spec in specs:
+            producer = self._fans[spec.id]
+            if isinstance(spec, OperatorSpec) and isinstance(self._gates[spec.id].operator, TypeCheckOperator):
+                producer = self._fans.get(spec.inputs[0].upstream, producer)
+            if not producer.sides.get(REJECTED_TAG_ID):
+                continue
+            rejects = Rejects(spec, producer, self._identity.job_id)
+            self._rejects.append(rejects)
+            if isinstance(spec, OperatorSpec):
+                self._gates[spec.id].rejects = rejects
+            for port in self._fans[spec.id].ports():
+                if isinstance(port, EdgePort) and port.writer.calls_user_code:
+                    port.reject_to(rejects)
 
     def _add_operator(self, spec: OperatorSpec) -> None:
         operator = _own_copy(spec.factory)()
@@ -457,6 +497,7 @@ class StageRunner:
         *,
         source_id: int | None = None,
         channel: str | None = None,
+        refusals: Refusals | None = None,
     ) -> None:
         """Start an epoch with the watermarks of the last committed one.
 
@@ -484,6 +525,9 @@ class StageRunner:
                 f"{producer}/{self._identity.partition if channel is None else channel}",
                 self._fans[producer].watermark,
             )
+        scope = f"partition {self._identity.partition}" if channel is None else f"split {channel}"
+        for rejects in self._rejects:
+            rejects.begin_epoch(epoch, now_ms, scope, refusals or Refusals())
         for gate in self._gates.values():
             gate.reset()
             gate.records_in = 0
@@ -565,6 +609,9 @@ class StageRunner:
             context = gate.operator.context
             if context.metrics is not None:
                 outcome.metrics[gate.spec.uid] = {context.partition: context.metrics.take_delta()}
+        for rejects in self._rejects:
+            if rejects.count:
+                outcome.rejected[rejects.uid] = outcome.rejected.get(rejects.uid, 0) + rejects.count
         if self._plan.settings.get(options.TYPE_CHECK):
             for gate in self._gates.values():  # after snapshot_state(), which is part of prepare_commit()
                 check_state_types(gate.operator.context)

@@ -31,7 +31,7 @@ def run_source_task(
         states = runner.restore_split_operators(load_operator_state(assignment.operator_state))
         runner.begin_epoch(
             attempt.epoch, f"{attempt.id}-{task.index}-{ordinal}", header.now_ms, assignment.watermarks,
-            source_id=task.source_id, channel=assignment.split.split_id,
+            source_id=task.source_id, channel=assignment.split.split_id, refusals=header.refusals,
         )  # fmt: skip
         read = _Read()
         yield from _read_split(runner, spec, assignment, header, readers, read)
@@ -135,7 +135,7 @@ def read_dataframe(
     states = runner.restore_split_operators(load_operator_state(state))
     runner.begin_epoch(
         header.attempt.epoch, f"{header.attempt.id}-df{source_id}-{partition}", header.now_ms, watermarks,
-        source_id=source_id, channel=f"df-{partition}",
+        source_id=source_id, channel=f"df-{partition}", refusals=header.refusals,
     )  # fmt: skip
     output = runner.source_output(source_id)
     count = 0

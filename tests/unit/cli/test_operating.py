@@ -17,6 +17,7 @@ from headwater.checkpoint.paths import CheckpointLayout
 from headwater.checkpoint.store import ManifestStore
 from headwater.cli.main import main
 from headwater.cli.table import duration
+from headwater.common.dead_letter import DeadLetter
 from headwater.common.job_status import JobStatus
 from headwater.runtime.job.checkpoint_stats import CheckpointStats, PartStats
 from headwater.runtime.job.control import ControlServer, open_control
@@ -253,3 +254,19 @@ def test_checkpoints_of_nothing(jobs: Jobs, capsys: Out) -> None:
 )  # fmt: skip
 def test_durations(milliseconds: int, text: str) -> None:
     assert duration(milliseconds) == text
+
+
+def test_the_dead_letters_of_a_running_job(jobs: Jobs, tmp_path: Path, capsys: Out) -> None:
+    job = jobs.start("aaa111", "orders")
+    letter = DeadLetter("an-id", "aaa111", "parse", "map-1", "function", "ValueError", "epoch 3", None, "'x'", 3, 0)
+    (tmp_path / "letters").mkdir()
+    (tmp_path / "letters" / "part-0").write_bytes(letter.to_json() + b"\n")
+    described = {"config": {"headwater.dead-letters.dir": str(tmp_path / "letters")}}
+    job.describe = lambda: described  # type: ignore[method-assign]
+    assert main(["dead-letters", "list", "orders"]) == 0
+    assert "parse" in capsys.readouterr().out
+    assert main(["dead-letters", "show", "aaa", "an"]) == 0
+    assert "operator: parse (map-1)" in capsys.readouterr().out
+    described["config"].clear()
+    assert main(["dead-letters", "list", "orders"]) == 1
+    assert "job 'orders' runs without headwater.dead-letters.dir" in capsys.readouterr().err

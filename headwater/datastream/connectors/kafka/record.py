@@ -79,7 +79,7 @@ class ValueOnly(KafkaRecordDeserializationSchema):
         """Set if a message may have several records."""
         several = getattr(type(schema), "deserialize_all", None)
         if several is not None and several is not getattr(DeserializationSchema, "deserialize_all", None):
-            self.deserialize_all = schema.deserialize_all  # type: ignore[attr-defined]
+            self.deserialize_all = schema.deserialize_all
 
     def deserialize(self, record: KafkaRecord) -> Sequence[Any]:
         if record.value is None:

@@ -112,3 +112,27 @@ def test_a_builder_needs_a_type_of_rows() -> None:
         JsonRowSerializationSchema.builder().build()
     with pytest.raises(ConfigurationError, match=r"Types\.ROW"):
         JsonRowDeserializationSchema.builder().type_info(Types.STRING())
+
+
+def test_numbers_and_texts_as_flink_reads_them() -> None:
+    """Compared with Flink 2.3, which reads 1.5 as the whole number 1, and 1 and "yes" as false: errors here."""
+
+    def read(type_info: Any, message: bytes) -> Any:
+        schema = JsonRowDeserializationSchema.builder().type_info(Types.ROW_NAMED(["v"], [type_info])).build()
+        return schema.deserialize(b'{"v":' + message + b"}")[0]
+
+    for message, text in (
+        (b"1.10", "1.1"), (b'{"a":1.50}', '{"a":1.5}'), (b"true", "true"), (b"[1,2]", "[1,2]"), (b"1e3", "1000.0"),
+        (b"12345678901234567890", "12345678901234567890"),
+    ):  # fmt: skip
+        assert read(Types.STRING(), message) == text
+    for message in (b"7", b"7.0", b'"7"', b'" 7"', b"70e-1"):
+        assert read(Types.LONG(), message) == read(Types.SHORT(), message) == 7
+    assert read(Types.DOUBLE(), b"1") == 1.0
+    assert read(Types.BIG_DEC(), b"0.1000000000000000055") == Decimal("0.1000000000000000055")
+    for type_info, message in (
+        (Types.LONG(), b"1.5"), (Types.LONG(), b"true"), (Types.BOOLEAN(), b"1"), (Types.BOOLEAN(), b'"yes"'),
+        (Types.DOUBLE(), b'"x"'), (Types.LONG(), b"9223372036854775808"), (Types.BYTE(), b"128"),
+    ):  # fmt: skip
+        with pytest.raises(SerializationError, match="field 'v'"):
+            read(type_info, message)

@@ -1,0 +1,1 @@
+"""Files that store columns: Parquet and ORC, by way of Arrow."""
