@@ -172,3 +172,11 @@ def user_traceback(error: BaseException) -> str:
 
 def _is_own_frame(filename: str) -> bool:
     return filename.startswith(_PACKAGE_DIRECTORY)
+
+
+class FunctionTypeError(PlanError):
+    """A function of SQL does not take these arguments. The text says what was found and what it takes."""
+
+
+class ComputationError(HeadwaterError, ValueError):
+    """A value of SQL cannot be computed: a division by zero, text that is no number. The text has the value."""

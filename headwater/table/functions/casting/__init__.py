@@ -1,0 +1,1 @@
+"""CAST: between text and values, between columns of Arrow, and as Spark's SQL."""
