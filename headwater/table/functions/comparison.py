@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from headwater.common.errors import ComputationError, FunctionTypeError
 from headwater.table.functions.definition import Binding, BoundArgument, Column, FunctionDefinition, Signature
 from headwater.table.functions.frame import Frame
-from headwater.table.functions.kernels import any_null, as_array, infix, row_by_row, spark, vectorised
+from headwater.table.functions.kernels import as_array, infix, row_by_row, spark, vectorised
 from headwater.table.functions.signatures import ANY, TEXT, call
 from headwater.table.types import casts
 from headwater.table.types import logical as t
@@ -73,10 +73,6 @@ def _same(one: Any, other: Any) -> bool:
     if isinstance(one, list) and one and isinstance(one[0], tuple):
         return sorted(one, key=repr) == sorted(other, key=repr)
     return bool(one == other)
-
-
-def _ordered(function: Callable[[Column, Column], Column]) -> Any:
-    return vectorised(function)
 
 
 def _comparison(name: str, kernel: Callable[[Column, Column], Column], text: str) -> FunctionDefinition:
@@ -272,10 +268,6 @@ def _pattern(name: str, kernel: Any, spark_text: Any, text: str) -> tuple[Functi
         text=written(f"NOT {name}"),
     )
     return positive, negative
-
-
-def _null_if_unknown(columns: Sequence[Column]) -> Column:
-    return any_null(columns)
 
 
 FUNCTIONS = (

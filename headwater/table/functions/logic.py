@@ -36,10 +36,7 @@ def _test(word: str, value: bool | None, negative: bool) -> FunctionDefinition:
     """IS TRUE and its kind: never NULL."""
 
     def kernel(column: Column) -> Column:
-        if value is None:
-            found = pc.is_null(column)
-        else:
-            found = pc.equal(pc.fill_null(column, not value), pa.scalar(value))
+        found = pc.is_null(column) if value is None else pc.fill_null(pc.equal(column, pa.scalar(value)), False)
         return pc.invert(found) if negative else found
 
     return FunctionDefinition(

@@ -1,6 +1,7 @@
 """The text of a type in Spark's SQL.
 
-Spark has no type for some: TIME is milliseconds of the day (INT), a MULTISET is a map of element to count, RAW is bytes.
+Spark has no type for some: TIME is milliseconds of the day (INT), INTERVAL YEAR TO MONTH is months (INT), a MULTISET is
+a map of element to count, RAW is bytes.
 Spark counts microseconds, so digits beyond the sixth of a timestamp are cut off there.
 """
 

@@ -1,4 +1,4 @@
-"""Read a type from its text: `DECIMAL(10, 2)`, `ROW<a INT, b ARRAY<STRING NOT NULL>>`. `LogicalType.sql` is the other way.
+"""Read a type from its text: `DECIMAL(10, 2)`, `ROW<a INT, b ARRAY<STRING NOT NULL>>`. `LogicalType.sql` writes it.
 
 The SQL parser reads types by itself, with positions; this serves catalogs, recordings and `DataTypes.of`.
 """
@@ -27,7 +27,9 @@ _WITHOUT_PARAMETERS: dict[str, LogicalType] = {
     "NULL": t.NULL,
 }
 
-_WITH_LENGTH: dict[str, type[LogicalType]] = {
+_Sized = type[t.CharType] | type[t.VarCharType] | type[t.BinaryType] | type[t.VarBinaryType]
+
+_WITH_LENGTH: dict[str, _Sized] = {
     "CHAR": t.CharType,
     "VARCHAR": t.VarCharType,
     "BINARY": t.BinaryType,
@@ -163,9 +165,9 @@ class _Reader:
         self._at = start
         raise self.error("a type")
 
-    def with_length(self, kind: type[LogicalType]) -> LogicalType:
+    def with_length(self, kind: _Sized) -> LogicalType:
         length = self.optional_number()
-        return kind(length=1 if length is None else length)  # type: ignore[call-arg]
+        return kind(length=1 if length is None else length)
 
     def decimal(self) -> LogicalType:
         precision, scale = 10, 0

@@ -115,5 +115,5 @@ def read_timestamp_us(text: str, precision: int) -> int:
     if year >= 1 and 1 <= month <= 12 and day <= 31:
         day = min(day, calendar.monthrange(year, month)[1])
     micros = _days(text, year, month, day) * US_PER_DAY + (_time_us(text, time) if time else 0)
-    unit = 10 ** max(0, 6 - precision)
+    unit: int = 10 ** max(0, 6 - precision)
     return micros // unit * unit

@@ -1,0 +1,2 @@
+from headwater.table.functions.definition import FunctionDefinition
+FUNCTIONS: tuple[FunctionDefinition, ...] = ()
