@@ -119,9 +119,13 @@ def _integer_modulo(left: Column, right: Column) -> Column:
 
 
 def _refuse_zero(left: Column, right: Column) -> None:
-    bad = pc.and_(pc.is_valid(left), pc.fill_null(pc.equal(right, pa.scalar(0).cast(right.type)), False))
-    if (bad.as_py() if isinstance(bad, pa.Scalar) else pc.any(bad, min_count=0).as_py()):
+    bad = pc.and_(pc.is_valid(left), pc.fill_null(pc.equal(right, _zero(right.type)), False))
+    if bad.as_py() if isinstance(bad, pa.Scalar) else pc.any(bad, min_count=0).as_py():
         raise ComputationError("division by zero")
+
+
+def _zero(kind: pa.DataType) -> pa.Scalar:
+    return pa.scalar(Decimal(0) if pa.types.is_decimal(kind) else 0, kind)
 
 
 def _float_division(left: Column, right: Column) -> Column:
@@ -197,7 +201,9 @@ def _spark(sign: str) -> Any:
             return _spark_wrapping(sign, left, right, kinds[0])
         least = _lowest(kinds[0])
         if sign == "/":
-            return f"CAST(CASE WHEN {left} = {least} AND {right} = -1 THEN {left} ELSE {left} div {right} END AS {name})"
+            return (
+                f"CAST(CASE WHEN {left} = {least} AND {right} = -1 THEN {left} ELSE {left} div {right} END AS {name})"
+            )
         return f"CAST(CASE WHEN {right} = -1 THEN 0 ELSE {left} % {right} END AS {name})"
 
     return text

@@ -131,12 +131,15 @@ def _range(words: str, kernel: Callable[[Column, Column, Column], Column], spark
         FAMILY,
         _fixed(3),
         f"a {words} b AND c",
-        "a is" + (" not" if negative else "") + " at least b and at most c"
-        + ("; or b and c the other way round" if "SYMMETRIC" in words else "") + ".",
+        "a is"
+        + (" not" if negative else "")
+        + " at least b and at most c"
+        + ("; or b and c the other way round" if "SYMMETRIC" in words else "")
+        + ".",
         compute=vectorised(negated if negative else kernel),
         spark_text=spark(f"(NOT {spark_text})" if negative else spark_text),
         text=lambda arguments: f"({arguments[0]} {words} {arguments[1]} AND {arguments[2]})",
-    )  # fmt: skip
+    )
 
 
 def _in(columns: Sequence[Column], binding: Binding, frame: Frame) -> Column:

@@ -63,7 +63,9 @@ def choose(condition: Column, one: Column, other: Column, rows: int) -> Column:
 
 def _choose_nested(condition: pa.Array, one: pa.Array, other: pa.Array) -> pa.Array:
     """Nested values: Arrow picks them by place."""
-    places = pc.if_else(condition, pa.array(range(len(one)), pa.int64()), pa.array(range(len(one), 2 * len(one)), pa.int64()))
+    places = pc.if_else(
+        condition, pa.array(range(len(one)), pa.int64()), pa.array(range(len(one), 2 * len(one)), pa.int64())
+    )
     return pa.concat_arrays([one, other.cast(one.type)]).take(places)
 
 
@@ -86,7 +88,9 @@ def _bind_coalesce(arguments: Sequence[BoundArgument]) -> Signature:
     _at_least(arguments, 1)
     common = unified(arguments, "the arguments of COALESCE")
     nullable = all(each.type.nullable for each in arguments)
-    return Signature(common if common.root is TypeRoot.NULL else common.with_nullable(nullable), (common,) * len(arguments))
+    return Signature(
+        common if common.root is TypeRoot.NULL else common.with_nullable(nullable), (common,) * len(arguments)
+    )
 
 
 def _bind_ifnull(arguments: Sequence[BoundArgument]) -> Signature:
@@ -157,36 +161,76 @@ def _typeof(columns: Sequence[Column], binding: Binding, frame: Frame) -> Column
 
 FUNCTIONS = (
     FunctionDefinition(
-        "CASE", FAMILY, _bind_case, "CASE WHEN condition THEN value ... [ELSE value] END",
+        "CASE",
+        FAMILY,
+        _bind_case,
+        "CASE WHEN condition THEN value ... [ELSE value] END",
         "The value of the first condition that is true, else that of ELSE, else NULL.",
-        compute=_case, spark_text=_spark_case, text=_write_case,
+        compute=_case,
+        spark_text=_spark_case,
+        text=_write_case,
     ),
     FunctionDefinition(
-        "IF", FAMILY, _bind_if, "IF(condition, a, b)", "a if the condition is true, else b.",
-        compute=_case, spark_text=spark("if({0}, {1}, {2})"),
+        "IF",
+        FAMILY,
+        _bind_if,
+        "IF(condition, a, b)",
+        "a if the condition is true, else b.",
+        compute=_case,
+        spark_text=spark("if({0}, {1}, {2})"),
     ),
     FunctionDefinition(
-        "COALESCE", FAMILY, _bind_coalesce, "COALESCE(a, ...)", "The first argument that is not NULL.",
-        compute=_coalesce, spark_text=spark("coalesce({all})"),
+        "COALESCE",
+        FAMILY,
+        _bind_coalesce,
+        "COALESCE(a, ...)",
+        "The first argument that is not NULL.",
+        compute=_coalesce,
+        spark_text=spark("coalesce({all})"),
     ),
     FunctionDefinition(
-        "IFNULL", FAMILY, _bind_ifnull, "IFNULL(a, b)", "a, or b if a is NULL.",
-        compute=_coalesce, spark_text=spark("coalesce({all})"),
+        "IFNULL",
+        FAMILY,
+        _bind_ifnull,
+        "IFNULL(a, b)",
+        "a, or b if a is NULL.",
+        compute=_coalesce,
+        spark_text=spark("coalesce({all})"),
     ),
     FunctionDefinition(
-        "NULLIF", FAMILY, _bind_nullif, "NULLIF(a, b)", "NULL if both are equal, else a.",
-        compute=_nullif, spark_text=spark("CASE WHEN {0} = {1} THEN NULL ELSE {0} END"),
+        "NULLIF",
+        FAMILY,
+        _bind_nullif,
+        "NULLIF(a, b)",
+        "NULL if both are equal, else a.",
+        compute=_nullif,
+        spark_text=spark("CASE WHEN {0} = {1} THEN NULL ELSE {0} END"),
     ),
     FunctionDefinition(
-        "GREATEST", FAMILY, _bind_extreme, "GREATEST(a, ...)", "The greatest argument; NULL if one is NULL.",
-        compute=_extreme(False), spark_text=_spark_extreme("greatest"),
+        "GREATEST",
+        FAMILY,
+        _bind_extreme,
+        "GREATEST(a, ...)",
+        "The greatest argument; NULL if one is NULL.",
+        compute=_extreme(False),
+        spark_text=_spark_extreme("greatest"),
     ),
     FunctionDefinition(
-        "LEAST", FAMILY, _bind_extreme, "LEAST(a, ...)", "The least argument; NULL if one is NULL.",
-        compute=_extreme(True), spark_text=_spark_extreme("least"),
+        "LEAST",
+        FAMILY,
+        _bind_extreme,
+        "LEAST(a, ...)",
+        "The least argument; NULL if one is NULL.",
+        compute=_extreme(True),
+        spark_text=_spark_extreme("least"),
     ),
     FunctionDefinition(
-        "TYPEOF", FAMILY, call(ANY, result=t.STRING, nullable=False), "TYPEOF(a)", "The type of a, as text.",
-        compute=_typeof, spark_text=lambda arguments, binding: f"'{binding.arguments[0].type.sql()}'",
+        "TYPEOF",
+        FAMILY,
+        call(ANY, result=t.STRING, nullable=False),
+        "TYPEOF(a)",
+        "The type of a, as text.",
+        compute=_typeof,
+        spark_text=lambda arguments, binding: f"'{binding.arguments[0].type.sql()}'",
     ),
-)  # fmt: skip
+)

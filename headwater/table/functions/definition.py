@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 
 from headwater.common.errors import FunctionTypeError
+from headwater.table.functions.aggregation import AggregateRecipe
 from headwater.table.functions.arguments import spark_cast, to_parameter
 from headwater.table.functions.frame import Frame
 from headwater.table.types.arrow import to_arrow
@@ -72,6 +73,9 @@ SparkText = Callable[[Sequence[str], "Binding"], str | None]
 """Gives None for a call that Spark cannot compute with Flink's result."""
 
 
+SparkAggregateText = Callable[[Sequence[str], "Binding", str, str], str]
+
+
 @dataclass(frozen=True)
 class FunctionDefinition:
     """A function. Everything about it is here; nothing else in headwater knows functions by name."""
@@ -93,8 +97,10 @@ class FunctionDefinition:
     aliases: tuple[str, ...] = ()
     text: Callable[[Sequence[str]], str] | None = None
     """How a call is written, if not as `NAME(a, b)`: gets the arguments as text (words without quotes)."""
-    recipe: Any = None
-    """Of an aggregate: what `headwater.table.functions.aggregation` describes."""
+    recipe: AggregateRecipe | None = None
+    """Of an aggregate: how operators compute it."""
+    spark_aggregate_text: SparkAggregateText | None = None
+    """Of an aggregate: Spark's text from arguments, binding, `DISTINCT ` or nothing, and a suffix."""
 
     def bind(self, arguments: Sequence[BoundArgument]) -> Binding:
         """Return the call with its types. FunctionTypeError if the function does not take these arguments."""
@@ -156,6 +162,17 @@ class Binding:
         ]
         native = None if self.function.spark_text is None else self.function.spark_text(texts, self)
         return native or f"{self.udf_name()}({', '.join(text for text in texts if text)})"
+
+    def spark_aggregate(self, arguments: Sequence[str], distinct: bool = False, suffix: str = "") -> str:
+        """Return Spark's expression for an aggregate. It has the result's type.
+
+        `suffix`, such as `FILTER (WHERE ...)` or `OVER (...)`, stands behind each aggregate function of Spark in it.
+        The arguments have the types of `arg_types`.
+        """
+        if self.function.spark_aggregate_text is None:
+            raise TypeError(f"{self.function.name} is no aggregate")
+        behind = f" {suffix}" if suffix else ""
+        return self.function.spark_aggregate_text(arguments, self, "DISTINCT " if distinct else "", behind)
 
     def udf_name(self) -> str:
         """A name for this call's Arrow UDF: the same for the same function, types and literals."""

@@ -49,7 +49,11 @@ def write_json(value: Any) -> str:
     if isinstance(value, Decimal):
         return str(value)
     if isinstance(value, dict):
-        return "{" + ",".join(f"{json.dumps(key, ensure_ascii=False)}:{write_json(each)}" for key, each in value.items()) + "}"
+        return (
+            "{"
+            + ",".join(f"{json.dumps(key, ensure_ascii=False)}:{write_json(each)}" for key, each in value.items())
+            + "}"
+        )
     if isinstance(value, list):
         return "[" + ",".join(write_json(each) for each in value) + "]"
     return json.dumps(value, ensure_ascii=False)
@@ -269,47 +273,84 @@ def _write_query(arguments: Sequence[str]) -> str:
 
 FUNCTIONS = (
     FunctionDefinition(
-        "JSON_VALUE", FAMILY, _bind_value,
+        "JSON_VALUE",
+        FAMILY,
+        _bind_value,
         "JSON_VALUE(json, path [RETURNING type] [{NULL | ERROR | DEFAULT x} ON EMPTY] [... ON ERROR])",
-        "The scalar at a path.", compute=_value, text=_write_value,
+        "The scalar at a path.",
+        compute=_value,
+        text=_write_value,
     ),
     FunctionDefinition(
-        "JSON_QUERY", FAMILY, call(TEXT, TEXT, WORD, WORD, WORD, result=t.STRING, optional=3, nullable=True),
-        "JSON_QUERY(json, path [{WITHOUT | WITH CONDITIONAL | WITH UNCONDITIONAL} ARRAY WRAPPER] [... ON EMPTY] [... ON ERROR])",
-        "The object or array at a path, as JSON.", compute=row_by_row(_query), text=_write_query,
+        "JSON_QUERY",
+        FAMILY,
+        call(TEXT, TEXT, WORD, WORD, WORD, result=t.STRING, optional=3, nullable=True),
+        "JSON_QUERY(json, path [{WITHOUT | WITH [CONDITIONAL | UNCONDITIONAL]} ARRAY WRAPPER] [... ON EMPTY]"
+        " [... ON ERROR])",
+        "The object or array at a path, as JSON.",
+        compute=row_by_row(_query),
+        text=_write_query,
     ),
     FunctionDefinition(
-        "JSON_EXISTS", FAMILY, call(TEXT, TEXT, WORD, result=t.BOOLEAN, optional=1, nullable=True),
-        "JSON_EXISTS(json, path [{TRUE | FALSE | UNKNOWN | ERROR} ON ERROR])", "True if there is something at the path.",
+        "JSON_EXISTS",
+        FAMILY,
+        call(TEXT, TEXT, WORD, result=t.BOOLEAN, optional=1, nullable=True),
+        "JSON_EXISTS(json, path [{TRUE | FALSE | UNKNOWN | ERROR} ON ERROR])",
+        "True if there is something at the path.",
         compute=row_by_row(_exists),
         text=lambda a: f"JSON_EXISTS({', '.join(a[:2])}{f' {a[2]} ON ERROR' if len(a) > 2 else ''})",
     ),
     FunctionDefinition(
-        "JSON_OBJECT", FAMILY, _bind_object, "JSON_OBJECT([KEY k VALUE v, ...] [{NULL | ABSENT} ON NULL])",
-        "An object of these.", compute=_object, text=_on_null("JSON_OBJECT"),
+        "JSON_OBJECT",
+        FAMILY,
+        _bind_object,
+        "JSON_OBJECT([KEY k VALUE v, ...] [{NULL | ABSENT} ON NULL])",
+        "An object of these.",
+        compute=_object,
+        text=_on_null("JSON_OBJECT"),
         note="A value that is itself a call of a JSON function is written as a string; Flink nests it.",
     ),
     FunctionDefinition(
-        "JSON_ARRAY", FAMILY, _bind_json_array, "JSON_ARRAY([a, ...] [{NULL | ABSENT} ON NULL])",
-        "An array of these.", compute=_array, text=_on_null("JSON_ARRAY"),
+        "JSON_ARRAY",
+        FAMILY,
+        _bind_json_array,
+        "JSON_ARRAY([a, ...] [{NULL | ABSENT} ON NULL])",
+        "An array of these.",
+        compute=_array,
+        text=_on_null("JSON_ARRAY"),
         note="A value that is itself a call of a JSON function is written as a string; Flink nests it.",
     ),
     FunctionDefinition(
-        "JSON_STRING", FAMILY, call(ANY, result=t.STRING), "JSON_STRING(a)", "The value as JSON; NULL of NULL.",
+        "JSON_STRING",
+        FAMILY,
+        call(ANY, result=t.STRING),
+        "JSON_STRING(a)",
+        "The value as JSON; NULL of NULL.",
         compute=_string,
     ),
     FunctionDefinition(
-        "IS JSON", FAMILY, call(TEXT, WORD, result=t.BOOLEAN, optional=1, nullable=False),
-        "s IS JSON [VALUE | SCALAR | ARRAY | OBJECT]", "True if the text is JSON, of that kind.",
+        "IS JSON",
+        FAMILY,
+        call(TEXT, WORD, result=t.BOOLEAN, optional=1, nullable=False),
+        "s IS JSON [VALUE | SCALAR | ARRAY | OBJECT]",
+        "True if the text is JSON, of that kind.",
         compute=row_by_row(_is_json, strict=False),
         text=lambda a: f"({a[0]} IS JSON{f' {a[1]}' if len(a) > 1 else ''})",
     ),
     FunctionDefinition(
-        "JSON_QUOTE", FAMILY, call(TEXT, result=t.STRING), "JSON_QUOTE(s)", "The text as a JSON string.",
+        "JSON_QUOTE",
+        FAMILY,
+        call(TEXT, result=t.STRING),
+        "JSON_QUOTE(s)",
+        "The text as a JSON string.",
         compute=row_by_row(_quote),
     ),
     FunctionDefinition(
-        "JSON_UNQUOTE", FAMILY, call(TEXT, result=t.STRING), "JSON_UNQUOTE(s)", "The text of a JSON string.",
+        "JSON_UNQUOTE",
+        FAMILY,
+        call(TEXT, result=t.STRING),
+        "JSON_UNQUOTE(s)",
+        "The text of a JSON string.",
         compute=row_by_row(_unquote),
     ),
-)  # fmt: skip
+)

@@ -41,9 +41,9 @@ class JsonPath:
 
 
 def _step(value: Any, kind: str, argument: Any) -> Iterator[Any]:
-    if kind == "key" and isinstance(value, dict) and argument in value:
-        yield value[argument]
-    elif kind == "index" and isinstance(value, list) and -len(value) <= argument < len(value):
+    if (kind == "key" and isinstance(value, dict) and argument in value) or (
+        kind == "index" and isinstance(value, list) and -len(value) <= argument < len(value)
+    ):
         yield value[argument]
     elif kind == "every" and isinstance(value, dict | list):
         yield from value.values() if isinstance(value, dict) else value
@@ -76,7 +76,9 @@ def parse_path(text: str) -> JsonPath:
     while at < len(rest):
         match = _STEP.match(rest, at)
         if match is None:
-            raise ComputationError(f"JSON path '{text}': cannot read '{rest[at:]}'; known are .key, [n], [*], .* and ..key")
+            raise ComputationError(
+                f"JSON path '{text}': cannot read '{rest[at:]}'; known are .key, [n], [*], .* and ..key"
+            )
         steps.append(_parsed(*match.groups()))
         at = match.end()
     return JsonPath(strict, tuple(steps))

@@ -14,13 +14,24 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headwater.common.errors import ComputationError
-from headwater.table.functions.casting.from_text import EXACT
+from headwater.table.functions.casting.from_text import EXACT, fit_decimal
 from headwater.table.functions.definition import Binding, BoundArgument, Column, FunctionDefinition, Signature
 from headwater.table.functions.frame import Frame
 from headwater.table.functions.kernels import as_array, row_by_row, spark, vectorised
-from headwater.table.functions.signatures import FLOATING, INT32, INT64, NUMBER, TEXT, TEXT_OR_BINARY, call, first, one_of
+from headwater.table.functions.signatures import (
+    FLOATING,
+    INT32,
+    INT64,
+    NUMBER,
+    TEXT,
+    TEXT_OR_BINARY,
+    call,
+    first,
+    one_of,
+)
 from headwater.table.types import decimals
 from headwater.table.types import logical as t
+from headwater.table.types.arrow import to_arrow
 from headwater.table.types.logical import LogicalType
 
 FAMILY = "numbers"
@@ -51,9 +62,14 @@ def _floating(
 
 def _two(name: str, function: Callable[[float, float], float], text: str, syntax: str) -> FunctionDefinition:
     return FunctionDefinition(
-        name, FAMILY, call(FLOATING, FLOATING, result=t.DOUBLE), syntax, text, compute=row_by_row(function),
+        name,
+        FAMILY,
+        call(FLOATING, FLOATING, result=t.DOUBLE),
+        syntax,
+        text,
+        compute=row_by_row(function),
         spark_text=spark(f"{name.lower()}({{0}}, {{1}})"),
-    )  # fmt: skip
+    )
 
 
 def _power(base: float, exponent: float) -> float:
@@ -99,27 +115,34 @@ def _bind_round(name: str) -> Callable[[Sequence[BoundArgument]], Signature]:
 def _rounding(mode: str) -> Any:
     """ROUND and TRUNCATE."""
 
-    def function(value: Any, digits: int = 0) -> Any:
+    def function(value: Any, digits: int = 0, bits: int = 64) -> Any:
         if isinstance(value, float) and not math.isfinite(value):
             return value
         number = value if isinstance(value, Decimal) else Decimal(repr(value))
         rounded = number.quantize(Decimal(1).scaleb(-digits), mode, EXACT)
         if isinstance(value, Decimal):
             return rounded
-        return float(rounded) if isinstance(value, float) else int(rounded)
+        return float(rounded) if isinstance(value, float) else _wrapped(int(rounded), bits)
 
     def compute(columns: Sequence[Column], binding: Binding, frame: Frame) -> Column:
         kind = binding.result_type
+        if t.is_integer(kind):
+            bits = to_arrow(kind).bit_width
+            return row_by_row(lambda value, digits=0: function(value, digits, bits))(columns, binding, frame)
         if not isinstance(kind, t.DecimalType):
             return row_by_row(function)(columns, binding, frame)
 
-        def fitted(value: Decimal, digits: int = 0) -> Decimal:
-            rounded: Decimal = function(value, min(digits, kind.scale))
-            return rounded.quantize(Decimal(1).scaleb(-kind.scale), ROUND_DOWN, EXACT)
+        def fitted(value: Decimal, digits: int = 0) -> Decimal | None:
+            return fit_decimal(function(value, min(digits, kind.scale)), kind.precision, kind.scale)
 
         return row_by_row(fitted)(columns, binding, frame)
 
     return compute
+
+
+def _wrapped(value: int, bits: int) -> int:
+    """The low bits."""
+    return ((value + (1 << (bits - 1))) & ((1 << bits) - 1)) - (1 << (bits - 1))
 
 
 def bind_whole(arguments: Sequence[BoundArgument]) -> Signature:
@@ -154,8 +177,6 @@ def whole_spark(name: str) -> Any:
         return spark(f"CAST({name}({{0}}) AS {{type}})")(arguments, binding)
 
     return text
-
-
 
 
 def _sign(value: Any) -> Any:
@@ -237,15 +258,25 @@ def _rand_integer(columns: Sequence[Column], binding: Binding, frame: Frame) -> 
 
 def _constant(name: str, value: float, text: str) -> FunctionDefinition:
     return FunctionDefinition(
-        name, FAMILY, call(result=t.DOUBLE, nullable=False), f"{name}()", text,
-        compute=lambda columns, binding, frame: pa.scalar(value), spark_text=spark(f"{name.lower()}()"),
-    )  # fmt: skip
+        name,
+        FAMILY,
+        call(result=t.DOUBLE, nullable=False),
+        f"{name}()",
+        text,
+        compute=lambda columns, binding, frame: pa.scalar(value),
+        spark_text=spark(f"{name.lower()}()"),
+    )
 
 
 FUNCTIONS = (
     FunctionDefinition(
-        "ABS", FAMILY, call(NUMBER, result=first), "ABS(x)", "The number without its sign.",
-        compute=vectorised(_absolute), spark_text=lambda a, b: None if t.is_integer(b.result_type) else f"abs({a[0]})",
+        "ABS",
+        FAMILY,
+        call(NUMBER, result=first),
+        "ABS(x)",
+        "The number without its sign.",
+        compute=vectorised(_absolute),
+        spark_text=lambda a, b: None if t.is_integer(b.result_type) else f"abs({a[0]})",
         note="The smallest integer stays as it is: its negative does not fit.",
     ),
     _two("POWER", _power, "x to the power of y.", "POWER(x, y)"),
@@ -255,8 +286,12 @@ FUNCTIONS = (
     _floating("LOG10", np.log10, "The logarithm to base 10.", None),
     _floating("LOG2", np.log2, "The logarithm to base 2.", None),
     FunctionDefinition(
-        "LOG", FAMILY, call(FLOATING, FLOATING, result=t.DOUBLE, optional=1), "LOG(x), LOG(base, x)",
-        "The natural logarithm of x, or that to a base.", compute=row_by_row(_log),
+        "LOG",
+        FAMILY,
+        call(FLOATING, FLOATING, result=t.DOUBLE, optional=1),
+        "LOG(x), LOG(base, x)",
+        "The natural logarithm of x, or that to a base.",
+        compute=row_by_row(_log),
     ),
     _floating("SIN", np.sin, "The sine of an angle in radians."),
     _floating("COS", np.cos, "The cosine."),
@@ -274,43 +309,84 @@ FUNCTIONS = (
     _constant("PI", math.pi, "The number pi."),
     _constant("E", math.e, "The number e."),
     FunctionDefinition(
-        "SIGN", FAMILY, _bind_sign, "SIGN(x)", "-1, 0 or 1, in the number's own type.", compute=row_by_row(_sign),
+        "SIGN",
+        FAMILY,
+        _bind_sign,
+        "SIGN(x)",
+        "-1, 0 or 1, in the number's own type.",
+        compute=row_by_row(_sign),
     ),
     FunctionDefinition(
-        "ROUND", FAMILY, _bind_round("ROUND"), "ROUND(x [, digits])", "Rounded half away from zero to so many digits.",
+        "ROUND",
+        FAMILY,
+        _bind_round("ROUND"),
+        "ROUND(x [, digits])",
+        "Rounded half away from zero to so many digits.",
         compute=_rounding(ROUND_HALF_UP),
     ),
     FunctionDefinition(
-        "TRUNCATE", FAMILY, _bind_round("TRUNCATE"), "TRUNCATE(x [, digits])", "Cut to so many digits.",
+        "TRUNCATE",
+        FAMILY,
+        _bind_round("TRUNCATE"),
+        "TRUNCATE(x [, digits])",
+        "Cut to so many digits.",
         compute=_rounding(ROUND_DOWN),
     ),
     FunctionDefinition(
-        "HEX", FAMILY, one_of(call(INT64, result=t.STRING), call(TEXT_OR_BINARY, result=t.STRING)), "HEX(x)",
-        "An integer, or the bytes of a string, in base 16.", compute=row_by_row(_hex),
+        "HEX",
+        FAMILY,
+        one_of(call(INT64, result=t.STRING), call(TEXT_OR_BINARY, result=t.STRING)),
+        "HEX(x)",
+        "An integer, or the bytes of a string, in base 16.",
+        compute=row_by_row(_hex),
     ),
     FunctionDefinition(
-        "UNHEX", FAMILY, call(TEXT, result=t.BYTES, nullable=True), "UNHEX(s)", "The bytes that HEX writes as s.",
+        "UNHEX",
+        FAMILY,
+        call(TEXT, result=t.BYTES, nullable=True),
+        "UNHEX(s)",
+        "The bytes that HEX writes as s.",
         compute=row_by_row(_unhex),
     ),
     FunctionDefinition(
-        "BIN", FAMILY, call(INT64, result=t.STRING), "BIN(i)", "An integer in base 2.", compute=row_by_row(_bin),
+        "BIN",
+        FAMILY,
+        call(INT64, result=t.STRING),
+        "BIN(i)",
+        "An integer in base 2.",
+        compute=row_by_row(_bin),
         spark_text=spark("bin({0})"),
     ),
     FunctionDefinition(
-        "RAND", FAMILY, call(INT32, result=t.DOUBLE, optional=1, nullable=False), "RAND([seed])",
+        "RAND",
+        FAMILY,
+        call(INT32, result=t.DOUBLE, optional=1, nullable=False),
+        "RAND([seed])",
         "A random number from 0 up to 1. With a seed, the same sequence as Java's Random.",
-        compute=_rand, spark_text=lambda a, b: f"rand({', '.join(a)})", deterministic=False,
+        compute=_rand,
+        spark_text=lambda a, b: f"rand({', '.join(a)})",
+        deterministic=False,
         note="With a seed, Spark gives other numbers.",
     ),
     FunctionDefinition(
-        "RAND_INTEGER", FAMILY, one_of(call(INT32, result=t.INT), call(INT32, INT32, result=t.INT)),
-        "RAND_INTEGER([seed,] bound)", "A random integer from 0 up to the bound.", compute=_rand_integer,
-        spark_text=lambda a, b: f"CAST(floor(rand({', '.join(a[:-1])}) * {a[-1]}) AS INT)", deterministic=False,
+        "RAND_INTEGER",
+        FAMILY,
+        one_of(call(INT32, result=t.INT), call(INT32, INT32, result=t.INT)),
+        "RAND_INTEGER([seed,] bound)",
+        "A random integer from 0 up to the bound.",
+        compute=_rand_integer,
+        spark_text=lambda a, b: f"CAST(floor(rand({', '.join(a[:-1])}) * {a[-1]}) AS INT)",
+        deterministic=False,
         note="With a seed, Spark gives other numbers.",
     ),
     FunctionDefinition(
-        "UUID", FAMILY, call(result=t.CharType(length=36), nullable=False), "UUID()", "A random UUID.",
+        "UUID",
+        FAMILY,
+        call(result=t.CharType(length=36), nullable=False),
+        "UUID()",
+        "A random UUID.",
         compute=lambda columns, binding, frame: pa.array([str(uuid.uuid4()) for _ in range(frame.rows)], pa.string()),
-        spark_text=spark("uuid()"), deterministic=False,
+        spark_text=spark("uuid()"),
+        deterministic=False,
     ),
-)  # fmt: skip
+)

@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from headwater.common.errors import ComputationError
 from headwater.table.functions.casting import zones
 from headwater.table.functions.definition import Binding, Column, Signature
 from headwater.table.functions.frame import Frame
@@ -88,6 +89,8 @@ def add_duration(values: pa.Array, amount: pa.Array, kind: LogicalType) -> pa.Ar
 def _add_to_date(date: datetime.date, months: int) -> datetime.date:
     at = date.year * 12 + date.month - 1 + months
     year, month = divmod(at, 12)
+    if not datetime.MINYEAR <= year <= datetime.MAXYEAR:
+        raise ComputationError(f"{date} and {months} months is outside of the years 1 to 9999")
     return date.replace(year=year, month=month + 1, day=min(date.day, calendar.monthrange(year, month + 1)[1]))
 
 

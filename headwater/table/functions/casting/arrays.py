@@ -7,6 +7,7 @@ text is trimmed. What cannot be read raises ComputationError, or is NULL for TRY
 from __future__ import annotations
 
 from collections.abc import Callable
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -57,7 +58,8 @@ class _Caster:
         if t.is_numeric(self.target):
             return self._to_number(values)
         if self.target.root is _R.BOOLEAN:
-            return pc.not_equal(values, pa.scalar(0).cast(values.type))
+            zero = Decimal(0) if self.source.root is _R.DECIMAL else 0
+            return pc.not_equal(values, pa.scalar(zero, values.type))
         if t.is_temporal(self.target):
             return self._to_time(values)
         if t.is_interval(self.target):

@@ -26,13 +26,15 @@ def fit(values: pa.Array, target: DecimalType) -> pa.Array:
     wide = values.cast(pa.decimal256(min(WIDE_DIGITS, source.precision + scale - source.scale + 1), source.scale))
     if source.scale > target.scale:
         wide = pc.round(wide, target.scale, "half_towards_infinity")
-    limit = pa.scalar(Decimal(10) ** (target.precision - target.scale), pa.decimal256(WIDE_DIGITS, 0))
-    return _bounded(wide, limit).cast(kind, safe=False)
+    return _bounded(wide, target.precision - target.scale).cast(kind, safe=False)
 
 
-def _bounded(wide: pa.Array, limit: pa.Scalar) -> pa.Array:
-    fits = pc.less(pc.abs(wide), limit)
-    return pc.if_else(fits, wide, pa.scalar(None, wide.type))
+def _bounded(wide: pa.Array, digits: int) -> pa.Array:
+    """NULL where there are more than so many digits before the point."""
+    if wide.type.precision - wide.type.scale <= digits:
+        return wide
+    limit = pa.scalar(Decimal(10) ** digits, wide.type)
+    return pc.if_else(pc.less(pc.abs(wide), limit), wide, pa.scalar(None, wide.type))
 
 
 def from_integers(values: pa.Array, target: DecimalType) -> pa.Array:

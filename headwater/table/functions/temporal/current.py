@@ -32,7 +32,9 @@ def _local(frame: Frame) -> datetime.datetime:
     return found
 
 
-def _now(name: str, kind: LogicalType, text: str, get: Callable[[Frame], Any], spark_text: str, bare: bool) -> FunctionDefinition:
+def _now(
+    name: str, kind: LogicalType, text: str, get: Callable[[Frame], Any], spark_text: str, bare: bool
+) -> FunctionDefinition:
     def compute(columns: Sequence[Column], binding: Binding, frame: Frame) -> Column:
         return get(frame)
 
@@ -78,22 +80,59 @@ def _proctime(frame: Frame) -> Any:
 
 
 FUNCTIONS = (
-    _now("CURRENT_DATE", t.DATE, "Today in the session's zone.",
-         lambda frame: pa.scalar(_local(frame).date(), pa.date32()), "current_date()", True),
-    _now("CURRENT_TIME", t.TimeType(precision=0), "The time of day in the session's zone.", _time_of, _SPARK_TIME, True),
-    _now("LOCALTIME", t.TimeType(precision=0), "The time of day in the session's zone.", _time_of, _SPARK_TIME, True),
-    _now("LOCALTIMESTAMP", t.TimestampType(precision=3), "What the session zone's clocks show.",
-         lambda frame: pa.scalar(_local(frame), pa.timestamp("us")), _SPARK_LOCAL, True),
-    _now("CURRENT_TIMESTAMP", _LTZ3, "The current moment.", lambda frame: _moment(_query_ms(frame))[0],
-         "current_timestamp()", True),
-    _now("NOW", _LTZ3, "The current moment.", lambda frame: _moment(_query_ms(frame))[0], "current_timestamp()", False),
-    _now("CURRENT_ROW_TIMESTAMP", _LTZ3, "The moment at which the row is computed.", _proctime,
-         "current_timestamp()", False),
-    _now("PROCTIME", t.LocalZonedTimestampType(precision=3, nullable=False, attribute=TimeAttribute.PROCTIME),
-         "The processing time, as a time attribute.", _proctime, "current_timestamp()", False),
-    FunctionDefinition(
-        "CURRENT_WATERMARK", FAMILY, call(TIMESTAMP, result=_watermark_type, nullable=True), "CURRENT_WATERMARK(rowtime)",
-        "The operator's watermark; NULL before there is one, and in batch.", compute=_watermark,
-        spark_text=lambda arguments, binding: f"nullif({arguments[0]}, {arguments[0]})", deterministic=False,
+    _now(
+        "CURRENT_DATE",
+        t.DATE,
+        "Today in the session's zone.",
+        lambda frame: pa.scalar(_local(frame).date(), pa.date32()),
+        "current_date()",
+        True,
     ),
-)  # fmt: skip
+    _now(
+        "CURRENT_TIME", t.TimeType(precision=0), "The time of day in the session's zone.", _time_of, _SPARK_TIME, True
+    ),
+    _now("LOCALTIME", t.TimeType(precision=0), "The time of day in the session's zone.", _time_of, _SPARK_TIME, True),
+    _now(
+        "LOCALTIMESTAMP",
+        t.TimestampType(precision=3),
+        "What the session zone's clocks show.",
+        lambda frame: pa.scalar(_local(frame), pa.timestamp("us")),
+        _SPARK_LOCAL,
+        True,
+    ),
+    _now(
+        "CURRENT_TIMESTAMP",
+        _LTZ3,
+        "The current moment.",
+        lambda frame: _moment(_query_ms(frame))[0],
+        "current_timestamp()",
+        True,
+    ),
+    _now("NOW", _LTZ3, "The current moment.", lambda frame: _moment(_query_ms(frame))[0], "current_timestamp()", False),
+    _now(
+        "CURRENT_ROW_TIMESTAMP",
+        _LTZ3,
+        "The moment at which the row is computed.",
+        _proctime,
+        "current_timestamp()",
+        False,
+    ),
+    _now(
+        "PROCTIME",
+        t.LocalZonedTimestampType(precision=3, nullable=False, attribute=TimeAttribute.PROCTIME),
+        "The processing time, as a time attribute.",
+        _proctime,
+        "current_timestamp()",
+        False,
+    ),
+    FunctionDefinition(
+        "CURRENT_WATERMARK",
+        FAMILY,
+        call(TIMESTAMP, result=_watermark_type, nullable=True),
+        "CURRENT_WATERMARK(rowtime)",
+        "The operator's watermark; NULL before there is one, and in batch.",
+        compute=_watermark,
+        spark_text=lambda arguments, binding: f"nullif({arguments[0]}, {arguments[0]})",
+        deterministic=False,
+    ),
+)

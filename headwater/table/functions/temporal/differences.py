@@ -137,11 +137,21 @@ def _spark_difference(arguments: Sequence[str], binding: Binding) -> str | None:
 
 FUNCTIONS = (
     FunctionDefinition(
-        "TIMESTAMPADD", FAMILY, _bind_add, "TIMESTAMPADD(unit, n, t)",
-        f"A time n units later. Units: {', '.join(_UNITS)}.", compute=_add, spark_text=_spark_add,
+        "TIMESTAMPADD",
+        FAMILY,
+        _bind_add,
+        "TIMESTAMPADD(unit, n, t)",
+        f"A time n units later. Units: {', '.join(_UNITS)}.",
+        compute=_add,
+        spark_text=_spark_add,
     ),
     FunctionDefinition(
-        "TIMESTAMPDIFF", FAMILY, _bind_difference, "TIMESTAMPDIFF(unit, a, b)",
-        "Whole units from a to b; negative if b is earlier.", compute=_difference, spark_text=_spark_difference,
+        "TIMESTAMPDIFF",
+        FAMILY,
+        _bind_difference,
+        "TIMESTAMPDIFF(unit, a, b)",
+        "Whole units from a to b; negative if b is earlier.",
+        compute=_difference,
+        spark_text=_spark_difference,
     ),
-)  # fmt: skip
+)

@@ -49,7 +49,9 @@ def _tokens(pattern: str) -> list[str]:
 
 def write(pattern: str, value: datetime.datetime) -> str:
     """Format as Java's DateTimeFormatter does."""
-    return "".join(part.text if not part.letter else _WRITERS[part.letter](value, part.count) for part in parts_of(pattern))
+    return "".join(
+        part.text if not part.letter else _WRITERS[part.letter](value, part.count) for part in parts_of(pattern)
+    )
 
 
 def _number(get: Callable[[datetime.datetime], int]) -> Callable[[datetime.datetime, int], str]:
@@ -106,9 +108,7 @@ def _reader(pattern: str) -> tuple[re.Pattern[str], tuple[str, ...]]:
             continue
         adjacent = at + 1 < len(parts) and parts[at + 1].letter
         letters.append(part.letter if not (part.letter in "ML" and part.count >= 3) else "N")
-        if part.letter in "ML" and part.count >= 3:
-            text.append("([A-Za-z]+)")
-        elif part.letter in "aE":
+        if (part.letter in "ML" and part.count >= 3) or part.letter in "aE":
             text.append("([A-Za-z]+)")
         elif part.letter in "yu" and part.count != 2:
             text.append(f"(\\d{{{part.count}}})" if adjacent or part.count == 4 else "(\\d{1,9})")
@@ -120,7 +120,7 @@ def _reader(pattern: str) -> tuple[re.Pattern[str], tuple[str, ...]]:
 
 
 def read(pattern: str, text: str) -> datetime.datetime | None:
-    """Parse as Java's DateTimeFormatter does; what the pattern lacks is taken from 1970-01-01 00:00. None if malformed."""
+    """Parse as Java's DateTimeFormatter does; what the pattern lacks is that of 1970-01-01 00:00. None if malformed."""
     regular, letters = _reader(pattern)
     match = regular.fullmatch(text)
     if match is None:

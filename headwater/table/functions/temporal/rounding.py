@@ -53,7 +53,8 @@ def _round_time(rounding: Any, column: Column, unit: str, kind: LogicalType, fra
     if kind.root is TypeRoot.DATE:
         if unit in _OF_THE_DAY:
             return values
-        return rounding(values, unit=unit.lower(), week_starts_monday=False).cast(pa.date32())
+        rounded = rounding(values, unit=unit.lower(), week_starts_monday=False)
+        return rounded.cast(pa.date32())
     if kind.root is TypeRoot.TIME:
         moments = values.cast(pa.int32()).cast(pa.int64()).cast(pa.timestamp("ms"))
         rounded = rounding(moments, unit=unit.lower()).cast(pa.int64())
@@ -97,12 +98,24 @@ def _written(name: str) -> Any:
 
 FUNCTIONS = (
     FunctionDefinition(
-        "FLOOR", FAMILY, _bind, "FLOOR(x), FLOOR(t TO unit)",
+        "FLOOR",
+        FAMILY,
+        _bind,
+        "FLOOR(x), FLOOR(t TO unit)",
         f"A number or time rounded down. Units: {', '.join(_UNITS)}.",
-        compute=_kernel(False), spark_text=_spark_floor, text=_written("FLOOR"),
+        compute=_kernel(False),
+        spark_text=_spark_floor,
+        text=_written("FLOOR"),
     ),
     FunctionDefinition(
-        "CEIL", FAMILY, _bind, "CEIL(x), CEIL(t TO unit)", "A number or time rounded up.",
-        compute=_kernel(True), spark_text=_spark_ceil, text=_written("CEIL"), aliases=("CEILING",),
+        "CEIL",
+        FAMILY,
+        _bind,
+        "CEIL(x), CEIL(t TO unit)",
+        "A number or time rounded up.",
+        compute=_kernel(True),
+        spark_text=_spark_ceil,
+        text=_written("CEIL"),
+        aliases=("CEILING",),
     ),
-)  # fmt: skip
+)

@@ -150,13 +150,14 @@ def _unix_timestamp(columns: Sequence[Column], binding: Binding, frame: Frame) -
         return pa.scalar(_query_ms(frame) // 1000, pa.int64())
     texts = as_array(columns[0], frame.rows).to_pylist()
     patterns = as_array(columns[1], frame.rows).to_pylist() if len(columns) == 2 else [None] * len(texts)
-    values = [
-        None if text is None else _parse(text, pattern) for text, pattern in zip(texts, patterns, strict=True)
-    ]
+    values = [None if text is None else _parse(text, pattern) for text, pattern in zip(texts, patterns, strict=True)]
     moments = zones.to_moment(pa.array(values, pa.timestamp("us")), frame.zone).cast(pa.int64()).to_pylist()
     absent = -9223372036854775808
     return pa.array(
-        [None if text is None else absent if each is None else each // 1_000_000 for text, each in zip(texts, moments, strict=True)],
+        [
+            None if text is None else absent if each is None else each // 1_000_000
+            for text, each in zip(texts, moments, strict=True)
+        ],
         pa.int64(),
     )
 
@@ -179,37 +180,67 @@ _BIND_FORMAT: Any = one_of(call(TIMESTAMP, TEXT, result=t.STRING), call(TEXT, TE
 
 FUNCTIONS = (
     FunctionDefinition(
-        "DATE_FORMAT", FAMILY, _BIND_FORMAT, "DATE_FORMAT(t, pattern)",
+        "DATE_FORMAT",
+        FAMILY,
+        _BIND_FORMAT,
+        "DATE_FORMAT(t, pattern)",
         "A timestamp, or text that is one, by a pattern of Java's DateTimeFormatter.",
-        compute=_date_format, spark_text=_spark_date_format,
+        compute=_date_format,
+        spark_text=_spark_date_format,
     ),
     FunctionDefinition(
-        "TO_DATE", FAMILY, call(TEXT, TEXT, result=t.DATE, optional=1, nullable=True), "TO_DATE(s [, pattern])",
-        "The date that the text is; NULL if it is none.", compute=row_by_row(_to_date),
+        "TO_DATE",
+        FAMILY,
+        call(TEXT, TEXT, result=t.DATE, optional=1, nullable=True),
+        "TO_DATE(s [, pattern])",
+        "The date that the text is; NULL if it is none.",
+        compute=row_by_row(_to_date),
     ),
     FunctionDefinition(
-        "TO_TIMESTAMP", FAMILY,
-        call(TEXT, TEXT, result=t.TimestampType(precision=3), optional=1, nullable=True), "TO_TIMESTAMP(s [, pattern])",
-        "The TIMESTAMP(3) that the text is; NULL if it is none.", compute=_to_timestamp,
+        "TO_TIMESTAMP",
+        FAMILY,
+        call(TEXT, TEXT, result=t.TimestampType(precision=3), optional=1, nullable=True),
+        "TO_TIMESTAMP(s [, pattern])",
+        "The TIMESTAMP(3) that the text is; NULL if it is none.",
+        compute=_to_timestamp,
     ),
     FunctionDefinition(
-        "TO_TIMESTAMP_LTZ", FAMILY, _bind_ltz, "TO_TIMESTAMP_LTZ(n [, precision]), TO_TIMESTAMP_LTZ(s [, pattern [, zone]])",
+        "TO_TIMESTAMP_LTZ",
+        FAMILY,
+        _bind_ltz,
+        "TO_TIMESTAMP_LTZ(n [, precision]), TO_TIMESTAMP_LTZ(s [, pattern [, zone]])",
         "The moment so many seconds (precision 0) or milliseconds (3) after 1970-01-01 UTC; or the one that text says.",
         compute=_to_ltz,
-        spark_text=lambda a, b: None if not t.is_integer(b.arg_types[0]) or b.literal(1, 3) not in (0, 3)
-        else f"timestamp_{'seconds' if b.literal(1, 3) == 0 else 'millis'}({a[0]})",
+        spark_text=lambda a, b: (
+            None
+            if not t.is_integer(b.arg_types[0]) or b.literal(1, 3) not in (0, 3)
+            else f"timestamp_{'seconds' if b.literal(1, 3) == 0 else 'millis'}({a[0]})"
+        ),
     ),
     FunctionDefinition(
-        "FROM_UNIXTIME", FAMILY, call(INT64, TEXT, result=t.STRING, optional=1), "FROM_UNIXTIME(seconds [, pattern])",
-        "What the session zone's clocks show so many seconds after 1970-01-01 UTC.", compute=_from_unixtime,
+        "FROM_UNIXTIME",
+        FAMILY,
+        call(INT64, TEXT, result=t.STRING, optional=1),
+        "FROM_UNIXTIME(seconds [, pattern])",
+        "What the session zone's clocks show so many seconds after 1970-01-01 UTC.",
+        compute=_from_unixtime,
     ),
     FunctionDefinition(
-        "UNIX_TIMESTAMP", FAMILY, call(TEXT, TEXT, result=t.BIGINT, optional=2), "UNIX_TIMESTAMP([s [, pattern]])",
+        "UNIX_TIMESTAMP",
+        FAMILY,
+        call(TEXT, TEXT, result=t.BIGINT, optional=2),
+        "UNIX_TIMESTAMP([s [, pattern]])",
         "Seconds since 1970-01-01 UTC: now, or when the session zone's clocks show what the text says.",
-        compute=_unix_timestamp, spark_text=lambda a, b: "unix_timestamp()" if not a else None, deterministic=False,
+        compute=_unix_timestamp,
+        spark_text=lambda a, b: "unix_timestamp()" if not a else None,
+        deterministic=False,
     ),
     FunctionDefinition(
-        "CONVERT_TZ", FAMILY, call(TEXT, TEXT, TEXT, result=t.STRING), "CONVERT_TZ(s, from, to)",
-        "What clocks in the zone `to` show when those in `from` show s.", compute=row_by_row(_convert_tz),
+        "CONVERT_TZ",
+        FAMILY,
+        call(TEXT, TEXT, TEXT, result=t.STRING),
+        "CONVERT_TZ(s, from, to)",
+        "What clocks in the zone `to` show when those in `from` show s.",
+        compute=row_by_row(_convert_tz),
     ),
-)  # fmt: skip
+)

@@ -1,0 +1,90 @@
+"""`make docs`: write docs/sql/functions.md anew from the functions in the code."""
+
+from __future__ import annotations
+
+import sys
+from itertools import groupby
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from headwater.table.functions.definition import FunctionDefinition  # noqa: E402
+from headwater.table.functions.registry import all_functions  # noqa: E402
+
+PAGE = ROOT / "docs" / "sql" / "functions.md"
+
+INTRODUCTION = """# Functions of SQL
+
+Made by `make docs` from the definitions in `headwater/table/functions/`. Do not edit.
+
+Types, names and results are Flink 2.3's: `tests/sql_functions/recorded.json` holds what real Flink gives for {cases} calls
+over awkward values, and the tests compare the vectorised kernels (streams) and Spark (batch) with it.
+
+- *Spark*: **native** is an expression of Spark's own, **kernel** runs headwater's kernel in Spark as an Arrow UDF, **both**
+  depends on the arguments' types.
+- Most functions give NULL if an argument is NULL.
+- Integers wrap around on overflow, decimals that do not fit their type are NULL, floats become infinite. An integer or
+  decimal divided by zero is an error. Text that a function cannot read is an error for `CAST`, else NULL.
+- Times: a `TIMESTAMP_LTZ` shows what clocks in `table.local-time-zone` show. A time in the gap of a change to summer time
+  is read with the offset before the gap; an hour that exists twice is its first one. Years go from 1 to 9999. Spark holds
+  six digits after the second, Arrow nine.
+- Names: `a`, `b` any value, `s` a string, `x` a number, `i` and `n` an integer, `t` a time.
+"""
+
+
+def main() -> None:
+    PAGE.parent.mkdir(exist_ok=True)
+    PAGE.write_text(page(), "utf-8")
+    print(f"wrote {PAGE.relative_to(ROOT)}")
+
+
+def page() -> str:
+    """The whole page."""
+    return "\n".join([INTRODUCTION.format(cases=_recorded()), *_families(), *_notes()]) + "\n"
+
+
+def _recorded() -> int:
+    import json
+
+    return len(json.loads((ROOT / "tests" / "sql_functions" / "recorded.json").read_text("utf-8")))
+
+
+def _families() -> list[str]:
+    found = []
+    for family, functions in groupby(all_functions(), key=lambda each: each.family):
+        found += [f"## {family[0].upper()}{family[1:]}", "", "| call | gives | Spark |", "|---|---|---|"]
+        found += [_row(each) for each in functions]
+        found.append("")
+    return found
+
+
+def _row(function: FunctionDefinition) -> str:
+    also = f" Also: {', '.join(f'`{each}`' for each in function.aliases)}." if function.aliases else ""
+    return f"| `{_cell(function.syntax)}` | {_cell(function.description)}{also} | {_on_spark(function)} |"
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+def _on_spark(function: FunctionDefinition) -> str:
+    """By the calls of the tests: which of them are Spark's own."""
+    from tests.sql_functions.cases import CASES
+
+    if function.recipe is not None:
+        return "native"
+    texts = [each.bind() for each in CASES if each.bind().function is function]
+    kernels = [each for each in texts if each.spark_udf("UTC") is not None]
+    if not texts:
+        return "native" if function.spark_text is not None else "kernel"
+    return "native" if not kernels else "kernel" if len(kernels) == len(texts) else "both"
+
+
+def _notes() -> list[str]:
+    notes = [f"- `{each.name}`: {each.note}" for each in all_functions() if each.note]
+    return ["## Where engines differ", "", *dict.fromkeys(notes)]
+
+
+if __name__ == "__main__":
+    main()
