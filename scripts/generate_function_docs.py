@@ -18,17 +18,17 @@ INTRODUCTION = """# Functions of SQL
 
 Made by `make docs` from the definitions in `headwater/table/functions/`. Do not edit.
 
-Types, names and results are Flink 2.3's: `tests/sql_functions/recorded.json` holds what real Flink gives for {cases} calls
-over awkward values, and the tests compare the vectorised kernels (streams) and Spark (batch) with it.
+Types, names and results are Flink 2.3's: `tests/sql_functions/recorded.json` holds what real Flink gives for {cases}
+calls over awkward values, and the tests compare the vectorised kernels (streams) and Spark (batch) with it.
 
-- *Spark*: **native** is an expression of Spark's own, **kernel** runs headwater's kernel in Spark as an Arrow UDF, **both**
-  depends on the arguments' types.
+- *Spark*: **native** is an expression of Spark's own, **kernel** runs headwater's kernel in Spark as an Arrow UDF,
+  **both** depends on the arguments' types.
 - Most functions give NULL if an argument is NULL.
 - Integers wrap around on overflow, decimals that do not fit their type are NULL, floats become infinite. An integer or
   decimal divided by zero is an error. Text that a function cannot read is an error for `CAST`, else NULL.
-- Times: a `TIMESTAMP_LTZ` shows what clocks in `table.local-time-zone` show. A time in the gap of a change to summer time
-  is read with the offset before the gap; an hour that exists twice is its first one. Years go from 1 to 9999. Spark holds
-  six digits after the second, Arrow nine.
+- Times: a `TIMESTAMP_LTZ` shows what clocks in `table.local-time-zone` show. A time in the gap of a change to summer
+  time is read with the offset before the gap; an hour that exists twice is its first one. Years go from 1 to 9999.
+  Spark holds six digits after the second, Arrow nine.
 - Names: `a`, `b` any value, `s` a string, `x` a number, `i` and `n` an integer, `t` a time.
 """
 

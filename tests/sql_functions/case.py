@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -50,6 +51,21 @@ def lit(value: Any) -> Argument:
         return Argument(str(value), BoundArgument(kind, value))
     quoted = value.replace("'", "''")
     return Argument(f"'{quoted}'", BoundArgument(t.CharType(length=len(value), nullable=False), value))
+
+
+def days(count: int) -> Argument:
+    kind = t.DayTimeIntervalType(resolution="DAY", nullable=False)
+    return Argument(f"INTERVAL '{count}' DAY", BoundArgument(kind, datetime.timedelta(days=count)))
+
+
+def seconds(count: int) -> Argument:
+    kind = t.DayTimeIntervalType(resolution="SECOND", nullable=False)
+    return Argument(f"INTERVAL '{count}' SECOND", BoundArgument(kind, datetime.timedelta(seconds=count)))
+
+
+def months(count: int) -> Argument:
+    kind = t.YearMonthIntervalType(resolution="MONTH", nullable=False)
+    return Argument(f"INTERVAL '{count}' MONTH", BoundArgument(kind, count))
 
 
 def word(text: str) -> Argument:
@@ -108,6 +124,8 @@ def _spark(argument: Argument) -> str:
         return "NULL"
     if isinstance(value, str):
         return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
+    if isinstance(value, datetime.timedelta):
+        return argument.text
     if isinstance(value, float):
         return f"DOUBLE('{value}')"
     return f"{value}L" if kind.root is t.TypeRoot.BIGINT else str(value)

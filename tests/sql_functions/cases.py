@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from decimal import Decimal
 
-from tests.sql_functions.case import Case, as_type, case, lit, word
+from tests.sql_functions.case import Case, as_type, case, days, lit, months, seconds, word
 
 COMPARISON = [
     *(
@@ -77,6 +77,20 @@ ARITHMETIC = [
     case("+", "f", "i"),
     case("*", "f", "e"),
     case("*", "n", "d"),
+    case("+", "ts", days(1)),
+    case("-", "ts", seconds(1)),
+    case("+", seconds(90), "ts"),
+    case("+", "ts", months(1)),
+    case("-", "ts", months(13)),
+    case("+", "dt", days(31)),
+    case("-", "dt", days(1)),
+    case("+", "dt", months(1)),
+    case("-", "dt", months(1)),
+    case("+", "tm", seconds(3700)),
+    case("-", "tm", seconds(2)),
+    case("+", "z", days(1)),
+    case("-", "z", seconds(1)),
+    case("+", "z", months(1)),
     case("-", "i"),
     case("-", "l"),
     case("-", "d"),

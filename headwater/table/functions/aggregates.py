@@ -117,8 +117,8 @@ def _weighted(values: pa.Array, weights: pa.Array, kind: pa.DataType) -> pa.Arra
         if not pc.all(single, min_count=0).as_py():
             pairs = zip(values.to_pylist(), weights.to_pylist(), strict=True)
             product = pa.array([None if value is None else value * weight for value, weight in pairs], wide.type)
-        return product
-    return pc.multiply(values.cast(kind), weights.cast(kind))
+        return pc.fill_null(product, Decimal(0))
+    return pc.fill_null(pc.multiply(values.cast(kind), weights.cast(kind)), 0)
 
 
 def _sum_contribution(arrays: Sequence[pa.Array], weights: pa.Array, binding: Binding) -> tuple[pa.Array, ...]:
@@ -231,7 +231,8 @@ def _moment_contribution(arrays: Sequence[pa.Array], weights: pa.Array, binding:
     values = arrays[0].cast(pa.float64())
     counts = _count_contribution(arrays, weights, binding)
     times = weights.cast(pa.float64())
-    return pc.multiply(values, times), pc.multiply(pc.multiply(values, values), times), *counts
+    squares = pc.multiply(pc.multiply(values, values), times)
+    return pc.fill_null(pc.multiply(values, times), 0.0), pc.fill_null(squares, 0.0), *counts
 
 
 def _variance(sample: bool, root: bool) -> AggregateRecipe:

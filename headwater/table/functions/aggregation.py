@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from headwater.table.functions.casting.decimal_columns import WIDE_DIGITS, fit
 from headwater.table.types.logical import DecimalType, LogicalType
@@ -27,7 +28,7 @@ Offsets = np.ndarray[tuple[int], np.dtype[np.int64]]
 
 
 class Fold(Enum):
-    """How contributions to an accumulator column become one value. NULL contributes nothing."""
+    """How contributions to an accumulator column become one value. NULL contributes nothing to MIN and MAX."""
 
     ADD = "add"
     MIN = "min"
@@ -106,10 +107,10 @@ def fold_groups(values: pa.Array, groups: np.ndarray, count: int, fold: Fold) ->
     kind = values.type
     wide = pa.decimal256(WIDE_DIGITS, kind.scale) if pa.types.is_decimal(kind) and fold is Fold.ADD else kind
     table = pa.table({"group": pa.array(groups, pa.int64()), "value": values.cast(wide)})
-    found = table.group_by("group").aggregate([("value", kernel)])
+    options = pc.ScalarAggregateOptions(skip_nulls=fold is not Fold.ADD)
+    found = table.group_by("group").aggregate([("value", kernel, options)])
     result = found[f"value_{kernel}"].combine_chunks()
     if fold is Fold.ADD:
-        result = result.fill_null(_zero(result.type))
         result = (
             fit(result, DecimalType(precision=kind.precision, scale=kind.scale))
             if wide is not kind
