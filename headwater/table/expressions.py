@@ -74,8 +74,8 @@ def concat(first: Any, *others: Any) -> Expression:
     return call("CONCAT", first, *others)
 
 
-def array(first: Any, *tail: Any) -> Expression:
-    return Expression(ast.ArrayOf(tuple(map(node_of, (first, *tail)))))
+def array(head: Any, *tail: Any) -> Expression:
+    return Expression(ast.ArrayOf(tuple(map(node_of, (head, *tail)))))
 
 
 def map_(key: Any, value: Any, *tail: Any) -> Expression:

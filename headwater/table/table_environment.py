@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from headwater.common.config.session_defaults import session_defaults
-from headwater.common.config_options import LOCAL_TIME_ZONE
 from headwater.common.configuration import Configuration
 from headwater.common.errors import SqlError
 from headwater.table.batch.connectors import sink_of, source_of
@@ -175,12 +174,9 @@ class TableEnvironment:
         if self._streaming:
             raise SqlError(_NO_STREAMS)
 
-    def _zone(self) -> str:
-        return self._configuration.get(LOCAL_TIME_ZONE)
-
     def _collect(self, plan: Plan) -> TableResult:
         self._require_batch()
-        query = batch_query(plan, self._zone())
+        query = batch_query(plan)
         for scan in query.sources.values():
             source_of(scan.identifier, scan.table)  # a wrong option is an error before Spark starts
         table = get_executor().collect(query, self._configuration)
@@ -188,13 +184,11 @@ class TableEnvironment:
 
     def _dataframe(self, plan: Plan) -> Any:
         self._require_batch()
-        return get_executor().dataframe(batch_query(plan, self._zone()), self._configuration)
+        return get_executor().dataframe(batch_query(plan), self._configuration)
 
     def _write(self, sinks: Sequence[Sink]) -> TableResult:
         self._require_batch()
-        prepared = [
-            (batch_query(each.input, self._zone()), sink_of(each.identifier, each.table), each) for each in sinks
-        ]
+        prepared = [(batch_query(each.input), sink_of(each.identifier, each.table), each) for each in sinks]
         for query, _, _ in prepared:
             for scan in query.sources.values():
                 source_of(scan.identifier, scan.table)
@@ -231,7 +225,7 @@ class TableEnvironment:
     def _explain(self, plan: Plan, details: list[str]) -> str:
         if "JSON_EXECUTION_PLAN" in details:
             raise SqlError("JSON_EXECUTION_PLAN is not there: Spark has no such plan")
-        query = batch_query(plan.input if isinstance(plan, Sink) else plan, self._zone())
+        query = batch_query(plan.input if isinstance(plan, Sink) else plan)
         parts = [f"== Typed Plan ==\n{explain(plan)}", f"== Spark SQL ==\n{query.sql}\n"]
         if "ESTIMATED_COST" in details:
             parts.append(f"== Spark Plan ==\n{get_executor().explain(query, self._configuration)}")
@@ -278,7 +272,10 @@ class TableEnvironment:
         if df.isStreaming:
             raise SqlError("a streaming DataFrame is no batch table")
         schema = get_executor().schema_of(df)
-        fields = tuple(RowField(each.name, from_arrow(each.type, each.nullable)) for each in schema)
+        try:
+            fields = tuple(RowField(each.name, from_arrow(each.type, each.nullable)) for each in schema)
+        except TypeError as error:
+            raise SqlError(f"from_dataframe(): {error}") from None
         return self._of_rows(df, RowType(fields=fields, nullable=False))
 
     def _of_arrow(self, table: pa.Table, row_type: RowType) -> Table:

@@ -10,7 +10,7 @@ from types import TracebackType
 import pyarrow as pa
 
 from headwater.common.types import Row
-from headwater.table.batch.rows import boxed, python_rows, sql_text, tableau
+from headwater.table.batch.rows import boxed, python_rows, tableau, texts_of
 from headwater.table.types.logical import RowType, VarCharType
 
 
@@ -120,6 +120,5 @@ class TableResult:
             for row in rows:
                 yield row[0]
             return
-        texts = [[sql_text(row[place], each.type) for place, each in enumerate(fields)] for row in rows]
-        yield from boxed([each.name for each in fields], texts)
+        yield from boxed([each.name for each in fields], texts_of(rows, self._row_type))
         yield f"{len(rows)} {'row' if len(rows) == 1 else 'rows'} in set"

@@ -1,4 +1,4 @@
-"""Queries of batch mode give what Flink gave: names and types of columns, and rows (recorded by scripts/sql_record.py)."""
+"""Queries of batch mode give what Flink gave: names and types of columns, and rows (`make parity-sql` records)."""
 
 from __future__ import annotations
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import decimal
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,6 @@ from headwater.table.expressions import col, lit
 @pytest.fixture(scope="module")
 def environment() -> TableEnvironment:
     environment = TableEnvironment.create(EnvironmentSettings.in_batch_mode())
-    environment.get_config().set("headwater.spark.master", "local[2]")
     return environment
 
 
@@ -30,7 +30,8 @@ def rows(environment: TableEnvironment, sql: str) -> list[tuple[Any, ...]]:
 
 VALUES = (
     "(1, 'ann', CAST(1.50 AS DECIMAL(10, 2)), TIMESTAMP '2020-01-01 10:00:00.123', DATE '2020-01-01', TRUE),"
-    " (2, 'say \"hi\", bob', CAST(NULL AS DECIMAL(10, 2)), TIMESTAMP '1969-12-31 23:59:59.999', DATE '1900-02-28', FALSE)"
+    " (2, 'say \"hi\", bob', CAST(NULL AS DECIMAL(10, 2)), TIMESTAMP '1969-12-31 23:59:59.999',"
+    " DATE '1900-02-28', FALSE)"
 )
 COLUMNS = "id INT, name STRING, price DECIMAL(10, 2), ts TIMESTAMP(3), d DATE, ok BOOLEAN"
 
@@ -77,7 +78,7 @@ def test_malformed_files_are_an_error_or_skipped(environment: TableEnvironment, 
 def test_print_and_blackhole(environment: TableEnvironment, capsys: pytest.CaptureFixture[str]) -> None:
     environment.execute_sql("CREATE TEMPORARY TABLE p (a INT, b STRING) WITH ('connector' = 'print')")
     result = environment.execute_sql("INSERT INTO p VALUES (1, 'x'), (CAST(NULL AS INT), 'y')")
-    assert capsys.readouterr().out == "+I[1, x]\n+I[NULL, y]\n"
+    assert capsys.readouterr().out == "+I[1, x]\n+I[null, y]\n"
     assert result.get_result_kind() is ResultKind.SUCCESS_WITH_CONTENT
     sink = TableDescriptor.for_connector("blackhole").build()
     environment.sql_query("SELECT 1 AS a").execute_insert(sink).wait()
@@ -86,13 +87,22 @@ def test_print_and_blackhole(environment: TableEnvironment, capsys: pytest.Captu
 def test_results_are_printed_as_flink_prints_them(
     environment: TableEnvironment, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    environment.execute_sql("SELECT 1 AS id, CAST('ann' AS STRING) AS name, CAST(NULL AS BOOLEAN) AS ok").print()
+    environment.execute_sql(
+        "SELECT 1 AS id, 'ann' AS name, CAST(NULL AS BOOLEAN) AS ok, 1.0E10 AS big, CAST(1.5 AS DECIMAL(38, 2)) AS d,"
+        " TIMESTAMP '2020-01-01 00:00:00.123' AS ts, 'a string that is longer than thirty characters' AS l"
+    ).print()
+    line = (
+        "+-------------+--------------------------------+--------+--------------------------------"
+        "+------------------------------------------+-------------------------+--------------------------------+\n"
+    )
     assert capsys.readouterr().out == (
-        "+-------------+--------------------------------+-------+\n"
-        "|          id |                           name |    ok |\n"
-        "+-------------+--------------------------------+-------+\n"
-        "|           1 |                            ann |  NULL |\n"
-        "+-------------+--------------------------------+-------+\n"
+        f"{line}"
+        "|          id |                           name |     ok |                            big "
+        "|                                        d |                      ts |                              l |\n"
+        f"{line}"
+        "|           1 |                            ann | <NULL> |                         1.0E10 "
+        "|                                     1.50 | 2020-01-01 00:00:00.123 | a string that is longer tha... |\n"
+        f"{line}"
         "1 row in set\n"
     )
 
@@ -104,7 +114,8 @@ def test_generated_rows(environment: TableEnvironment) -> None:
         " 'fields.b.max' = '3', 'fields.c.length' = '7', 'fields.d.null-rate' = '1')"
     )
     found = rows(
-        environment, "SELECT COUNT(*), MIN(a), MAX(a), MIN(b), MAX(b), MIN(CHAR_LENGTH(c)), MAX(CHAR_LENGTH(c)), COUNT(d) FROM g"
+        environment,
+        "SELECT COUNT(*), MIN(a), MAX(a), MIN(b), MAX(b), MIN(CHAR_LENGTH(c)), MAX(CHAR_LENGTH(c)), COUNT(d) FROM g",
     )
     assert found == [(100, 5, 104, 1, 3, 7, 7, 0)]
 
@@ -126,7 +137,9 @@ def test_dataframes_of_spark_and_pandas_in_and_out(environment: TableEnvironment
 def test_the_programs_spark_session_keeps_its_settings(environment: TableEnvironment) -> None:
     environment.get_config().set_local_timezone("Asia/Tokyo")
     try:
-        ((shown,),) = rows(environment, "SELECT CAST(CAST(TIMESTAMP '2020-01-01 00:00:00' AS TIMESTAMP_LTZ(3)) AS STRING)")
+        ((shown,),) = rows(
+            environment, "SELECT CAST(CAST(TIMESTAMP '2020-01-01 00:00:00' AS TIMESTAMP_LTZ(3)) AS STRING)"
+        )
         assert shown == "2020-01-01 00:00:00.000"
         assert SparkSession.builder.getOrCreate().conf.get("spark.sql.session.timeZone") != "Asia/Tokyo"
     finally:
@@ -178,7 +191,9 @@ def test_a_statement_set_writes_all(environment: TableEnvironment, tmp_path: Pat
 def test_explain_shows_the_plan_and_spark(environment: TableEnvironment) -> None:
     text = environment.explain_sql("SELECT a, COUNT(*) AS n FROM (VALUES (1)) AS t (a) GROUP BY a")
     assert "Aggregate(groupBy=[a], select=[COUNT(*) AS $a0])" in text and "== Spark SQL ==" in text
-    assert "AdaptiveSparkPlan" in str(rows(environment, "EXPLAIN ESTIMATED_COST SELECT COUNT(*) FROM (VALUES (1)) AS t (a)"))
+    assert "AdaptiveSparkPlan" in str(
+        rows(environment, "EXPLAIN ESTIMATED_COST SELECT COUNT(*) FROM (VALUES (1)) AS t (a)")
+    )
 
 
 def test_windows_of_the_table_api_run(environment: TableEnvironment) -> None:
@@ -191,3 +206,24 @@ def test_windows_of_the_table_api_run(environment: TableEnvironment) -> None:
         (datetime.datetime(2020, 1, 1, 10, 0), 1),
         (datetime.datetime(2020, 1, 1, 10, 1), 2),
     ]
+
+
+def test_null_into_a_not_null_column_is_an_error(environment: TableEnvironment, tmp_path: Path) -> None:
+    environment.execute_sql(
+        f"CREATE TEMPORARY TABLE strict (a INT NOT NULL)"
+        f" WITH ('connector' = 'filesystem', 'path' = '{tmp_path}/strict', 'format' = 'json')"
+    )
+    with pytest.raises(JobFailedError, match="column 'a' is NOT NULL and got NULL"):
+        environment.execute_sql("INSERT INTO strict SELECT CAST(x AS INT) FROM (VALUES (1), (NULL)) AS t (x)")
+    environment.execute_sql("INSERT INTO strict SELECT CAST(x AS INT) FROM (VALUES (1), (NULL)) AS t (x) WHERE x > 0")
+    assert rows(environment, "SELECT * FROM strict") == [(1,)]
+
+
+def test_threads_do_not_mix_up_their_tables(environment: TableEnvironment) -> None:
+    def total(number: int) -> int:
+        table = environment.from_elements([(number,)] * 3, ["a"])
+        (row,) = table.select(col("a").sum).execute().collect()
+        return int(row[0])
+
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(total, range(8))) == [3 * number for number in range(8)]

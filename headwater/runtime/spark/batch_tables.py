@@ -3,45 +3,50 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import pyarrow as pa
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.functions import arrow_udf
 
 from headwater.common.config_options import LOCAL_TIME_ZONE
 from headwater.common.configuration import Configuration
 from headwater.common.errors import JobFailedError
+from headwater.runtime.spark.kernel_udfs import register_kernels
 from headwater.runtime.spark.session import spark_context
 from headwater.runtime.spark.settings import settings_of
 from headwater.table.batch.connectors import Blackhole, Files, MemorySource, Print, QuerySource, Sink, source_of
 from headwater.table.batch.literals import quoted
 from headwater.table.batch.rows import changelog_text
 from headwater.table.batch.spark_sql import BatchQuery
-from headwater.table.functions.definition import SparkUdf
 from headwater.table.types.arrow import to_arrow
 from headwater.table.types.spark import spark_type
 
-_sessions: dict[Any, SparkSession] = {}  # {Spark context: the session of SQL}
+_SAYS_NOTHING = ("Exception thrown in awaitResult", "Job aborted due to stage failure")
+
+_sessions: dict[tuple[Any, str], SparkSession] = {}  # {(Spark context, time zone): the session of SQL}
 
 
 def _session(configuration: Configuration) -> SparkSession:
     """A session of its own on the program's Spark: its settings and views do not meet the program's."""
     context = spark_context(settings_of(configuration, "headwater SQL"))
-    session = _sessions.get(context)
+    zone = configuration.get(LOCAL_TIME_ZONE)
+    session = _sessions.get((context, zone))
     if session is None:
-        _sessions.clear()
-        session = _sessions[context] = SparkSession(context).newSession()
+        for known in [key for key in _sessions if key[0] is not context]:  # of a Spark that was stopped
+            del _sessions[known]
+        session = SparkSession(context).newSession()
+        session.conf.set("spark.sql.session.timeZone", zone)
         session.conf.set("spark.sql.adaptive.enabled", "true")
         session.conf.set("spark.sql.ansi.enabled", "true")
         session.conf.set("spark.sql.sources.partitionOverwriteMode", "dynamic")
         session.conf.set("spark.sql.legacy.allowNegativeScaleOfDecimal", "false")
         if not context.getConf().contains("spark.sql.shuffle.partitions"):
             session.conf.set("spark.sql.shuffle.partitions", str(max(4, 2 * context.defaultParallelism)))
-    session.conf.set("spark.sql.session.timeZone", configuration.get(LOCAL_TIME_ZONE))
+        _sessions[context, zone] = session
     return session
 
 
@@ -53,6 +58,20 @@ def _told() -> Iterator[None]:
     except PySparkException as error:
         text = str(error).split("\n\nJVM stacktrace")[0].strip()
         raise JobFailedError(f"Spark could not run the query: {text.splitlines()[0][:2000]}") from error
+    except Py4JJavaError as error:
+        raise JobFailedError(f"Spark could not run the query: {_causes(error.java_exception)}") from error
+
+
+def _causes(exception: Any) -> str:
+    """What the causes of a Java exception say, without those that say nothing but that there is one."""
+    said: list[str] = []
+    while exception is not None:
+        message = exception.getMessage()
+        first = str(message).strip().splitlines()[0][:500] if message else ""
+        if first and not first.startswith(_SAYS_NOTHING) and first not in said:
+            said.append(first)
+        exception = exception.getCause()
+    return ": ".join(said) or "no reason was given"
 
 
 def collect(query: BatchQuery, configuration: Configuration) -> pa.Table:
@@ -101,23 +120,15 @@ def write(query: BatchQuery, sink: Sink, overwrite: bool, configuration: Configu
 
 def _frame(query: BatchQuery, configuration: Configuration) -> DataFrame:
     session = _session(configuration)
-    for name, scan in query.sources.items():
-        _register(session, name, source_of(scan.identifier, scan.table))
-    for udf in query.udfs:
-        session.udf.register(udf.name, arrow_udf(_function(udf), udf.result))
+    register_kernels(session, query.kernels, configuration.get(LOCAL_TIME_ZONE))
     with _told():
-        return session.sql(query.sql)
-
-
-def _function(udf: SparkUdf) -> Callable[..., pa.Array]:
-    """Spark looks at a function's annotations, so it must be one."""
-    compute = udf.function
-
-    def run(*arrays: pa.Array) -> pa.Array:
-        return compute(*arrays)
-
-    run.__annotations__ = {"arrays": pa.Array, "return": pa.Array}
-    return run
+        for name, scan in query.sources.items():
+            _register(session, name, source_of(scan.identifier, scan.table))
+        try:
+            return session.sql(query.sql)  # from now on the query knows its tables: their names can go
+        finally:
+            for name in query.sources:
+                session.catalog.dropTempView(name)
 
 
 def _register(session: SparkSession, name: str, source: Any) -> None:

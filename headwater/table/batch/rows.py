@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from headwater.common.types import Row
+from headwater.table.functions.casting.to_text import write_floating
 from headwater.table.types import logical as t
 from headwater.table.types.logical import LogicalType, RowType
 
@@ -56,7 +57,7 @@ def python_rows(table: pa.Table, row_type: RowType) -> Iterator[Row]:
 
 
 def sql_text(value: Any, type_: LogicalType) -> str:
-    """A value as Flink prints it."""
+    """A value as Flink prints it, but for a NULL that is the whole value: that is the caller's."""
     if value is None:
         return "NULL"
     match type_:
@@ -71,7 +72,7 @@ def sql_text(value: Any, type_: LogicalType) -> str:
         case t.VarBinaryType() | t.BinaryType():
             return f"x'{value.hex()}'"
         case t.FloatType() | t.DoubleType():
-            return repr(float(value))
+            return write_floating(float(value), isinstance(type_, t.FloatType))
         case t.ArrayType():
             return "[" + ", ".join(sql_text(each, type_.element) for each in value) + "]"
         case t.MapType():
@@ -94,17 +95,28 @@ def _timestamp(value: datetime.datetime, precision: int) -> str:
 def changelog_text(table: pa.Table, row_type: RowType) -> Iterator[str]:
     """`+I[1, ann]` for each row."""
     for row in python_rows(table, row_type):
-        values = (sql_text(row[place], each.type) for place, each in enumerate(row_type.fields))
+        values = (_shown(row[place], each.type, "null") for place, each in enumerate(row_type.fields))
         yield f"+I[{', '.join(values)}]"
+
+
+def _shown(value: Any, type_: LogicalType, null: str) -> str:
+    return null if value is None else sql_text(value, type_)
 
 
 # -- Tables of characters
 
+NULL = "<NULL>"
+
+
+def texts_of(rows: Iterable[Row], row_type: RowType) -> list[list[str]]:
+    """The values of rows as a table of characters shows them."""
+    return [[_shown(row[place], each.type, NULL) for place, each in enumerate(row_type.fields)] for row in rows]
+
 
 def tableau(rows: Iterable[Row], row_type: RowType, footer: bool = True) -> Iterator[str]:
     """The lines of a table of characters, with columns as wide as their types need."""
-    texts = [[sql_text(row[at], each.type) for at, each in enumerate(row_type.fields)] for row in rows]
-    widths = [max(_display_width(each.name), _width(each.type)) for each in row_type.fields]
+    texts = texts_of(rows, row_type)
+    widths = [max(_display_width(each.name), _width(each.type), len(NULL)) for each in row_type.fields]
     if not texts:
         yield "Empty set"
         return
@@ -150,10 +162,8 @@ def _width(type_: LogicalType) -> int:
     if type_.root in _WIDTHS:
         return _WIDTHS[type_.root]
     match type_:
-        case t.CharType() | t.VarCharType():
-            return min(type_.length, MAX_COLUMN_WIDTH)
         case t.DecimalType():
-            return min(type_.precision + 2, MAX_COLUMN_WIDTH)
+            return type_.precision + 2
         case t.TimestampType() | t.LocalZonedTimestampType():
             return 19 + (type_.precision + 1 if type_.precision else 0)
         case t.TimeType():

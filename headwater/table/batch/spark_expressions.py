@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from headwater.common.errors import SqlError
-from headwater.table.batch.literals import spark_literal
+from headwater.table.batch.literals import spark_literal, spark_string
 from headwater.table.functions.arguments import spark_cast
-from headwater.table.functions.definition import SparkUdf
+from headwater.table.functions.definition import Binding
 from headwater.table.plan.expressions import (
     AggregateCall,
     Column,
@@ -17,6 +17,7 @@ from headwater.table.plan.expressions import (
     FunctionCall,
     InSubquery,
     Literal,
+    Required,
     Rex,
     ScalarSubquery,
     SortKey,
@@ -34,10 +35,9 @@ def column_name(column: Column) -> str:
 class SparkExpressions:
     """Writes expressions; keeps the functions that Spark must be given first."""
 
-    def __init__(self, plan: Callable[[Plan], str], zone: str) -> None:
+    def __init__(self, plan: Callable[[Plan], str]) -> None:
         self._plan = plan
-        self._zone = zone
-        self.udfs: dict[str, SparkUdf] = {}
+        self.kernels: dict[str, Binding] = {}
 
     def text(self, rex: Rex) -> str:
         match rex:
@@ -47,11 +47,13 @@ class SparkExpressions:
                 return spark_literal(rex)
             case TypeWord():
                 return ""
+            case Required():
+                return f"COALESCE({self.text(rex.operand)}, RAISE_ERROR({spark_string(rex.text)}))"
             case FunctionCall():
-                udf = rex.binding.spark_udf(self._zone)
-                if udf is not None:
-                    self.udfs[udf.name] = udf
-                return rex.binding.spark([self.text(argument) for argument in rex.arguments])
+                text = rex.binding.spark([self.text(argument) for argument in rex.arguments])
+                if text.startswith(rex.binding.udf_name()):
+                    self.kernels[rex.binding.udf_name()] = rex.binding
+                return text
             case ScalarSubquery():
                 return f"({self._plan(rex.plan)})"
             case ExistsSubquery():

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass, field
 
 from headwater.common.errors import SqlError
 from headwater.table.batch.literals import quoted, spark_literal
 from headwater.table.batch.spark_expressions import SparkExpressions, column_name
 from headwater.table.batch.spark_windows import window_table
-from headwater.table.functions.definition import SparkUdf
+from headwater.table.functions.definition import Binding
 from headwater.table.plan.expressions import AggregateCall, ExistsSubquery, Grouping, InSubquery, Literal, Rex
 from headwater.table.plan.nodes import (
     Aggregate,
@@ -27,35 +28,39 @@ from headwater.table.plan.nodes import (
 from headwater.table.types.logical import RowField, RowType
 from headwater.table.types.spark import spark_type
 
+_names = itertools.count(1)
+
 _NOTHING = "1 AS c0"
 """What a query without columns selects."""
 
 
 @dataclass(frozen=True)
 class BatchQuery:
-    """A query for Spark: its text, the tables to give names first, the functions to register first."""
+    """A query for Spark: its text, the tables that need a name first, the calls that need a function first."""
 
     sql: str
     row_type: RowType
     sources: dict[str, Scan] = field(default_factory=dict)
-    udfs: tuple[SparkUdf, ...] = ()
+    kernels: tuple[Binding, ...] = ()
+    """Calls of functions that Spark lacks."""
 
 
-def batch_query(plan: Plan, zone: str) -> BatchQuery:
+def batch_query(plan: Plan) -> BatchQuery:
     """The Spark SQL of a plan. Its columns have the names `c<id>`, in the order of the plan's columns."""
-    writer = _Writer(zone)
+    writer = _Writer()
     text = writer.write(plan)
     names = ", ".join(column_name(column) for column in plan.columns)
     fields = tuple(RowField(column.name, column.type) for column in plan.columns)
     if not isinstance(plan, Sort):  # an outer SELECT would be free to forget the order
         text = f"SELECT {names} FROM ({text})"
-    udfs = tuple(writer.expressions.udfs.values())
-    return BatchQuery(text, RowType(fields=fields, nullable=False), writer.sources, udfs)
+    return BatchQuery(
+        text, RowType(fields=fields, nullable=False), writer.sources, tuple(writer.expressions.kernels.values())
+    )
 
 
 class _Writer:
-    def __init__(self, zone: str) -> None:
-        self.expressions = SparkExpressions(self.write, zone)
+    def __init__(self) -> None:
+        self.expressions = SparkExpressions(self.write)
         self.sources: dict[str, Scan] = {}
 
     def write(self, plan: Plan) -> str:
@@ -88,7 +93,7 @@ class _Writer:
     def _scan(self, scan: Scan) -> str:
         name = next((name for name, known in self.sources.items() if known.table is scan.table), None)
         if name is None:
-            name = f"headwater_source_{len(self.sources)}"
+            name = f"headwater_source_{next(_names)}"  # of this query only: others may run at the same time
             self.sources[name] = scan
         columns = ", ".join(f"{quoted(column.name)} AS {column_name(column)}" for column in scan.columns)
         return f"SELECT {columns or _NOTHING} FROM {name}"

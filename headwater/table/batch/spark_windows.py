@@ -13,8 +13,9 @@ def window_table(node: WindowTable, source: str) -> str:
     """The input's rows with their windows. Rows without a time have no window, as in Flink."""
     time = column_name(node.time)
     local = f"CAST({time} AS TIMESTAMP_NTZ)" if isinstance(node.time.type, LocalZonedTimestampType) else time
-    milliseconds = f"CAST(FLOOR(TIMESTAMPDIFF(MICROSECOND, {_EPOCH}, {local}) / 1000) AS BIGINT)"
-    kept = f"SELECT *, {milliseconds} AS w_ms FROM ({source}) WHERE {time} IS NOT NULL"
+    elapsed = f"TIMESTAMPDIFF(MICROSECOND, {_EPOCH}, {local})"
+    counted = f"SELECT *, {elapsed} AS w_us FROM ({source}) WHERE {time} IS NOT NULL"
+    kept = f"SELECT *, (w_us - PMOD(w_us, 1000L)) DIV 1000L AS w_ms FROM ({counted})"
     match node.kind:
         case "TUMBLE":
             rows = f"SELECT *, {_floor('w_ms', node.size_ms, node.offset_ms)} AS w_s FROM ({kept})"
@@ -43,8 +44,7 @@ def window_table(node: WindowTable, source: str) -> str:
 def _floor(time: str, size_ms: int, offset_ms: int) -> str:
     """The start of the window of that size that has `time`, before 1970 too."""
     shifted = f"{time} - {offset_ms}L" if offset_ms else time
-    start = f"({time} - PMOD({shifted}, {size_ms}L))"
-    return start
+    return f"({time} - PMOD({shifted}, {size_ms}L))"
 
 
 def _timestamp(milliseconds: str) -> str:

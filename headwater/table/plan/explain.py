@@ -13,6 +13,7 @@ from headwater.table.plan.expressions import (
     Grouping,
     InSubquery,
     Literal,
+    Required,
     Rex,
     ScalarSubquery,
     TypeWord,
@@ -111,6 +112,8 @@ def text(rex: Rex) -> str:
             )
         case TypeWord():
             return rex.target.sql()
+        case Required():
+            return f"NOT_NULL({text(rex.operand)})"
         case FunctionCall():
             arguments = [text(argument) for argument in rex.arguments]
             if len(arguments) == 2 and re.fullmatch(r"[^\w\s]+|AND|OR", rex.name):

@@ -102,6 +102,20 @@ class FunctionCall(Rex):
 
 
 @dataclass(frozen=True)
+class Required(Rex):
+    """A value that must not be NULL where it goes: the query fails with `text` if it is."""
+
+    operand: Rex
+    text: str
+
+    def children(self) -> tuple[Rex, ...]:
+        return (self.operand,)
+
+    def with_children(self, children: tuple[Rex, ...]) -> Rex:
+        return replace(self, operand=children[0])
+
+
+@dataclass(frozen=True)
 class SortKey:
     expression: Rex
     descending: bool = False

@@ -12,7 +12,7 @@ from headwater.table.parser.ast.statements import Insert
 from headwater.table.plan.calls import implicit
 from headwater.table.plan.context import BindContext, new_column
 from headwater.table.plan.expression_binder import Allowed, ExpressionBinder
-from headwater.table.plan.expressions import Column, Literal, Rex, ref
+from headwater.table.plan.expressions import Column, Literal, Required, Rex, ref
 from headwater.table.plan.nodes import Plan, Project, Sink
 from headwater.table.plan.query_binder import bind_query
 from headwater.table.plan.scope import Scope
@@ -93,6 +93,9 @@ def sink(
             )
         if not target.type.nullable and isinstance(converted, Literal) and converted.value is None:
             raise SqlError(f"INSERT INTO {identifier}: column '{target.name}' is NOT NULL and gets NULL")
+        if not target.type.nullable and converted.type.nullable:
+            text = f"INSERT INTO {identifier}: column '{target.name}' is NOT NULL and got NULL"
+            converted = Required(target.type, converted, text)
         items.append((new_column(target.name, target.type), converted))
     values = tuple((name, rex.value) for name, rex in static.items() if isinstance(rex, Literal))
     return Sink(Project(plan, tuple(items)), identifier, table, overwrite, values)
