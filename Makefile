@@ -15,7 +15,7 @@ IN_RAM := $(if $(MEMORY),TMPDIR=$(MEMORY))
 IN_PAIRS := --numprocesses 2 --dist loadfile
 
 .DEFAULT_GOAL := help
-.PHONY: help setup java demo test test-fast test-long chaos check bench parity parity-sql parity-rest fmt docs lock clean
+.PHONY: help setup java demo test test-fast test-long chaos check bench parity parity-sql parity-rest parity-functions fmt docs lock clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -77,12 +77,16 @@ parity-sql: java setup ## Record anew what Flink SQL gives in batch mode (for th
 parity-rest: java setup ## Record anew what Flink's REST answers (for the contract test of headwater's)
 	$(BIN)/python scripts/record_flink_rest.py
 
+parity-functions: java setup ## Record anew what Flink's SQL functions give (for the tests of headwater's)
+	$(BIN)/python scripts/record_flink_functions.py
+
 fmt: setup ## Format the code and repair what ruff can repair
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-docs: setup ## Write docs/configuration.md anew from the options in the code
+docs: setup ## Write docs/configuration.md and docs/sql/functions.md anew from the code
 	$(BIN)/python scripts/generate_configuration_docs.py
+	$(BIN)/python scripts/generate_function_docs.py
 
 lock: ## Pin the dependencies anew (needs uv)
 	uv pip compile pyproject.toml --group dev --universal --python-version 3.11 --generate-hashes --upgrade --quiet \

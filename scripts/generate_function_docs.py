@@ -1,7 +1,12 @@
-"""`make docs`: write docs/sql/functions.md anew from the functions in the code."""
+"""Writes docs/sql/functions.md from the functions in headwater.table.functions.
+
+python scripts/generate_function_docs.py           write it
+python scripts/generate_function_docs.py --check   exit 1 if it is not current
+"""
 
 from __future__ import annotations
 
+import json
 import sys
 from itertools import groupby
 from pathlib import Path
@@ -11,6 +16,7 @@ sys.path.insert(0, str(ROOT))
 
 from headwater.table.functions.definition import FunctionDefinition  # noqa: E402
 from headwater.table.functions.registry import all_functions  # noqa: E402
+from tests.sql_functions.cases import CASES  # noqa: E402
 
 PAGE = ROOT / "docs" / "sql" / "functions.md"
 
@@ -33,10 +39,15 @@ calls over awkward values, and the tests compare the vectorised kernels (streams
 """
 
 
-def main() -> None:
+def main() -> int:
+    if "--check" in sys.argv[1:]:
+        if PAGE.exists() and PAGE.read_text(encoding="utf-8") == page():
+            return 0
+        print(f"{PAGE.relative_to(ROOT)} is not current: run `make docs`", file=sys.stderr)
+        return 1
     PAGE.parent.mkdir(exist_ok=True)
-    PAGE.write_text(page(), "utf-8")
-    print(f"wrote {PAGE.relative_to(ROOT)}")
+    PAGE.write_text(page(), encoding="utf-8")
+    return 0
 
 
 def page() -> str:
@@ -45,8 +56,6 @@ def page() -> str:
 
 
 def _recorded() -> int:
-    import json
-
     return len(json.loads((ROOT / "tests" / "sql_functions" / "recorded.json").read_text("utf-8")))
 
 
@@ -70,8 +79,6 @@ def _cell(text: str) -> str:
 
 def _on_spark(function: FunctionDefinition) -> str:
     """By the calls of the tests: which of them are Spark's own."""
-    from tests.sql_functions.cases import CASES
-
     if function.recipe is not None:
         return "native"
     texts = [each.bind() for each in CASES if each.bind().function is function]
@@ -87,4 +94,4 @@ def _notes() -> list[str]:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

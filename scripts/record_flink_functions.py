@@ -47,9 +47,7 @@ def main() -> int:
     return 0
 
 
-def record(
-    python: Path, calls: list[str], aggregates: set[str], with_types: bool
-) -> dict[str, dict[str, object]]:
+def record(python: Path, calls: list[str], aggregates: set[str], with_types: bool) -> dict[str, dict[str, object]]:
     """Let PyFlink compute the calls in one process. Write the types of pairs if they are wanted."""
     queries = type_pairs.queries() if with_types else {}
     with tempfile.TemporaryDirectory() as folder:

@@ -47,7 +47,8 @@ def lit(value: Any) -> Argument:
         return Argument(f"{value}E0", BoundArgument(t.DOUBLE.not_null(), value))
     if isinstance(value, Decimal):
         digits = value.as_tuple()
-        kind = t.DecimalType(precision=len(digits.digits), scale=-int(digits.exponent), nullable=False)
+        scale = -int(digits.exponent)
+        kind = t.DecimalType(precision=max(len(digits.digits), scale + 1), scale=scale, nullable=False)
         return Argument(str(value), BoundArgument(kind, value))
     quoted = value.replace("'", "''")
     return Argument(f"'{quoted}'", BoundArgument(t.CharType(length=len(value), nullable=False), value))

@@ -72,7 +72,7 @@ COLUMNS: dict[str, tuple[str, list[Any]]] = {
         "STRING",
         ["http://user@example.org:80/p/a?x=1&y=2#ref", "https://a.b/", "no url", "a+b%20c", "%zz", None, "", "ä b&c"],
     ),
-    "by": ("BYTES", [b"", b"abc", b"\x00\xff", "ä".encode(), b" ", None, b"0", b"abcabc"]),
+    "bin": ("BYTES", [b"", b"abc", b"\x00\xff", "ä".encode(), b" ", None, b"0", b"abcabc"]),
     "dt": (
         "DATE",
         [

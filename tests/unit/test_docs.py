@@ -103,7 +103,8 @@ def test_every_make_target_has_a_description() -> None:
         assert f"make {target} " in shown
 
 
-def test_the_settings_page_is_current() -> None:
-    script = ROOT / "scripts" / "generate_configuration_docs.py"
+@pytest.mark.parametrize("name", ["generate_configuration_docs.py", "generate_function_docs.py"])
+def test_a_page_made_from_code_is_current(name: str) -> None:
+    script = ROOT / "scripts" / name
     ended = subprocess.run([sys.executable, str(script), "--check"], capture_output=True, text=True, check=False)
     assert ended.returncode == 0, ended.stderr

@@ -169,7 +169,7 @@ def _sum_spark(arguments: Sequence[str], binding: Binding, distinct: str, suffix
 def _mean_spark(arguments: Sequence[str], binding: Binding, distinct: str, suffix: str) -> str:
     result, kind = binding.result_type, binding.arg_types[0]
     if isinstance(kind, t.DecimalType):
-        total = f"SUM({distinct}CAST({arguments[0]} AS {spark_type(decimals.total(kind))})){suffix}"
+        total = f"try_sum({distinct}CAST({arguments[0]} AS {spark_type(decimals.total(kind))})){suffix}"
         count = f"COUNT({distinct}{arguments[0]}){suffix}"
         return f"try_cast({total} / nullif({count}, 0) AS {spark_type(result)})"
     if t.is_integer(kind):

@@ -162,7 +162,8 @@ def _decimal(sign: str, left: pa.Array, right: pa.Array, binding: Binding) -> pa
         return _decimal_by_row(sign, left, right, binding)
     if sign == "*" and left.type.precision + right.type.precision >= decimal_columns.WIDE_DIGITS:
         return _decimal_by_row(sign, left, right, binding)
-    one, other = _widened(left), _widened(right)
+    fits = (_exact_product if sign == "*" else _exact_sum)(*binding.arg_types) <= t.MAX_DECIMAL_PRECISION
+    one, other = (left, right) if fits else (_widened(left), _widened(right))
     kernel = {"+": pc.add, "-": pc.subtract, "*": pc.multiply}[sign]
     return decimal_columns.fit(kernel(one, other), result)
 
@@ -240,18 +241,20 @@ def _spark_decimal(sign: str, left: str, right: str, binding: Binding) -> str | 
     result = binding.result_type
     one, other = binding.arg_types
     assert isinstance(result, t.DecimalType)
-    assert isinstance(one, t.DecimalType) and isinstance(other, t.DecimalType)
     exact = {"+": _exact_sum, "-": _exact_sum, "*": _exact_product}.get(sign)
     if exact is None or exact(one, other) > t.MAX_DECIMAL_PRECISION:
         return None
     return f"try_cast(({left} {sign} {right}) AS {spark_type(result)})"
 
 
-def _exact_sum(one: t.DecimalType, other: t.DecimalType) -> int:
+def _exact_sum(one: LogicalType, other: LogicalType) -> int:
+    """How many digits the exact sum needs."""
+    assert isinstance(one, t.DecimalType) and isinstance(other, t.DecimalType)
     return max(one.precision - one.scale, other.precision - other.scale) + max(one.scale, other.scale) + 1
 
 
-def _exact_product(one: t.DecimalType, other: t.DecimalType) -> int:
+def _exact_product(one: LogicalType, other: LogicalType) -> int:
+    assert isinstance(one, t.DecimalType) and isinstance(other, t.DecimalType)
     return one.precision + other.precision + 1
 
 

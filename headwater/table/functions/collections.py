@@ -269,6 +269,8 @@ def _bind_from_arrays(arguments: Sequence[BoundArgument]) -> Signature:
 def _from_arrays(keys: list[Any], values: list[Any]) -> list[tuple[Any, Any]]:
     if len(keys) != len(values):
         raise ComputationError(f"MAP_FROM_ARRAYS: {len(keys)} keys and {len(values)} values")
+    if None in keys:
+        raise ComputationError("MAP_FROM_ARRAYS: a key is NULL")
     return list(dict(zip(keys, values, strict=True)).items())
 
 

@@ -11,11 +11,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headwater.common.errors import ComputationError, FunctionTypeError
-from headwater.table.functions.definition import Binding, BoundArgument, Column, FunctionDefinition, Signature
+from headwater.table.functions.casting.decimal_columns import WIDE_DIGITS
+from headwater.table.functions.definition import (
+    Binding,
+    BoundArgument,
+    Column,
+    FunctionDefinition,
+    Signature,
+    SparkText,
+)
 from headwater.table.functions.frame import Frame
 from headwater.table.functions.kernels import as_array, infix, row_by_row, spark, vectorised
 from headwater.table.functions.signatures import ANY, TEXT, call
-from headwater.table.types import casts
+from headwater.table.types import casts, decimals
 from headwater.table.types import logical as t
 from headwater.table.types.logical import LogicalType, TypeRoot
 
@@ -38,6 +46,9 @@ def _bind(arguments: Sequence[BoundArgument], least: int, most: int | None) -> S
     if len(arguments) < least or (most is not None and len(arguments) > most):
         raise FunctionTypeError(f"takes {least}{'' if most == least else ' or more'} arguments, found {len(arguments)}")
     common = _common(arguments)
+    if len(arguments) == 2 and common.root is TypeRoot.DECIMAL:
+        exact = tuple(decimals.as_decimal(each.type) if t.is_exact(each.type) else common for each in arguments)
+        return Signature(t.BOOLEAN.with_nullable(any(each.type.nullable for each in arguments)), exact)
     types = tuple(common.with_nullable(each.type.nullable) for each in arguments)
     return Signature(t.BOOLEAN.with_nullable(any(each.type.nullable for each in arguments)), types)
 
@@ -60,9 +71,21 @@ def _plain(column: Column) -> bool:
     return not pa.types.is_nested(column.type)
 
 
+def _aligned(function: Callable[[Column, Column], Column]) -> Callable[[Column, Column], Column]:
+    """Compare decimals of different digits without rounding one of them."""
+
+    def compare(left: Column, right: Column) -> Column:
+        if pa.types.is_decimal(left.type) and left.type != right.type:
+            wide = pa.decimal256(WIDE_DIGITS, max(left.type.scale, right.type.scale))
+            left, right = left.cast(wide), right.cast(wide)
+        return function(left, right)
+
+    return compare
+
+
 def _equal(left: Column, right: Column) -> Column:
     if _plain(left):
-        return pc.equal(left, right)
+        return _aligned(pc.equal)(left, right)
     rows = len(left) if isinstance(left, pa.Array) else len(right)
     pairs = zip(as_array(left, rows).to_pylist(), as_array(right, rows).to_pylist(), strict=True)
     return pa.array([None if one is None or other is None else _same(one, other) for one, other in pairs], pa.bool_())
@@ -73,6 +96,26 @@ def _same(one: Any, other: Any) -> bool:
     if isinstance(one, list) and one and isinstance(one[0], tuple):
         return sorted(one, key=repr) == sorted(other, key=repr)
     return bool(one == other)
+
+
+def _spark_exactly(template: str) -> SparkText:
+    """Spark's comparison, unless it would round a decimal to 38 digits."""
+
+    def text(arguments: Sequence[str], binding: Binding) -> str | None:
+        one, other = binding.arg_types
+        if isinstance(one, t.DecimalType) and isinstance(other, t.DecimalType):
+            before = max(one.precision - one.scale, other.precision - other.scale)
+            if before + max(one.scale, other.scale) > t.MAX_DECIMAL_PRECISION:
+                return None
+        found = spark(template)(arguments, binding)
+        if one.root not in t.APPROXIMATE_ROOTS or "<=>" in template:
+            return found
+        # For Spark, NaN equals itself and is greater than all other numbers.
+        not_a_number = f"(isnan({arguments[0]}) OR isnan({arguments[1]}))"
+        known = f"{arguments[0]} IS NOT NULL AND {arguments[1]} IS NOT NULL"
+        return f"CASE WHEN {not_a_number} AND {known} THEN {'<>' in template} ELSE {found} END"
+
+    return text
 
 
 def _comparison(name: str, kernel: Callable[[Column, Column], Column], text: str) -> FunctionDefinition:
@@ -89,7 +132,7 @@ def _comparison(name: str, kernel: Callable[[Column, Column], Column], text: str
         f"a {name} b",
         text,
         compute=vectorised(kernel),
-        spark_text=spark(f"({{0}} {name} {{1}})"),
+        spark_text=_spark_exactly(f"({{0}} {name} {{1}})"),
         text=infix(name),
     )
 
@@ -276,10 +319,10 @@ def _pattern(name: str, kernel: Any, spark_text: Any, text: str) -> tuple[Functi
 FUNCTIONS = (
     _comparison("=", _equal, "True if both are equal; NULL if one is NULL."),
     _comparison("<>", lambda a, b: pc.invert(_equal(a, b)), "True if they differ; NULL if one is NULL."),
-    _comparison("<", pc.less, "True if a is less than b. Strings compare by their UTF-8 bytes."),
-    _comparison("<=", pc.less_equal, "True if a is at most b."),
-    _comparison(">", pc.greater, "True if a is greater than b."),
-    _comparison(">=", pc.greater_equal, "True if a is at least b."),
+    _comparison("<", _aligned(pc.less), "True if a is less than b. Strings compare by their UTF-8 bytes."),
+    _comparison("<=", _aligned(pc.less_equal), "True if a is at most b."),
+    _comparison(">", _aligned(pc.greater), "True if a is greater than b."),
+    _comparison(">=", _aligned(pc.greater_equal), "True if a is at least b."),
     _is_null("IS NULL", pc.is_null, "True if a is NULL."),
     _is_null("IS NOT NULL", pc.is_valid, "True if a is not NULL."),
     FunctionDefinition(
@@ -289,7 +332,7 @@ FUNCTIONS = (
         "a IS DISTINCT FROM b",
         "True if they differ; two NULLs do not.",
         compute=vectorised(_distinct),
-        spark_text=spark("(NOT ({0} <=> {1}))"),
+        spark_text=_spark_exactly("(NOT ({0} <=> {1}))"),
         text=infix("IS DISTINCT FROM"),
     ),
     FunctionDefinition(
@@ -299,7 +342,7 @@ FUNCTIONS = (
         "a IS NOT DISTINCT FROM b",
         "True if they are equal, or both NULL.",
         compute=vectorised(lambda a, b: pc.invert(_distinct(a, b))),
-        spark_text=spark("({0} <=> {1})"),
+        spark_text=_spark_exactly("({0} <=> {1})"),
         text=infix("IS NOT DISTINCT FROM"),
     ),
     _range("BETWEEN", _between, "({0} BETWEEN {1} AND {2})"),

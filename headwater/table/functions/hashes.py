@@ -24,7 +24,7 @@ def _hash(name: str, algorithm: str, length: int, spark_text: SparkText | None) 
     return FunctionDefinition(
         name,
         FAMILY,
-        call(TEXT, result=t.VarCharType(length=length)),
+        call(TEXT, result=t.CharType(length=length)),
         f"{name}(s)",
         f"The {name} of the string's UTF-8 bytes, {length} hexadecimal digits.",
         compute=row_by_row(_digest(algorithm)),

@@ -47,24 +47,50 @@ def _translated(pattern: str) -> str:
     return "".join(found)
 
 
-def java_replacement(text: str) -> str | None:
-    r"""Return Java's replacement ($1, ${name}, \$) as Python's, or None if it is malformed."""
-    found: list[str] = []
-    at = 0
-    while at < len(text):
-        letter = text[at]
-        if letter == "\\":
-            at += 1
-            if at == len(text):
+_PLAIN_TOKEN = re.compile(
+    r"""\\[.^$|?*+()\[\]{}\\dswDSWb/&="'-]  # an escape that both have
+    |\[\^?(?:\\.|(?!&&)[^\[\]\\])+\]      # a class without operators
+    |\((?!\?)                             # a group
+    |[^\\\[\]$]                           # anything else but $, which means more in Java""",
+    re.DOTALL | re.VERBOSE,
+)
+
+
+@lru_cache(maxsize=1000)
+def re2_with_group(pattern: str, group: int) -> str | None:
+    """Return the pattern for RE2 with that group called `g`, or None if RE2 might see it differently.
+
+    The group must take part in every match: RE2 cannot tell a group that did not from an empty one.
+    """
+    if compile_java(pattern) is None or group < 0:
+        return None
+    if group == 0:
+        return None if "(" in pattern.replace("\\(", "") or not _plain(pattern) else f"(?P<g>{pattern})"
+    if not _plain(pattern):
+        return None
+    found, depth, count, inside, at = [], 0, 0, False, 0
+    for token in _PLAIN_TOKEN.findall(pattern):
+        at += len(token)
+        if token == "(":
+            count += 1
+            depth += 1
+            if count == group and depth != 1:
                 return None
-            found.append(text[at].replace("\\", "\\\\"))
-        elif letter == "$":
-            group = re.match(r"\{(\w+)\}|(\d)", text[at + 1 :])
-            if group is None:
-                return None
-            found.append(f"\\g<{group.group(1) or group.group(2)}>")
-            at += group.end()
-        else:
-            found.append(letter)
-        at += 1
-    return "".join(found)
+            inside = inside or count == group
+            token = "(?P<g>" if count == group else "(?:"
+        elif token == ")":
+            depth -= 1
+            if inside and depth == 0:
+                inside = False
+                if pattern[at : at + 1] in ("?", "*", "{"):
+                    return None
+        elif token == "|" and depth == 0:
+            return None
+        found.append(token)
+    return "".join(found) if count >= group else None
+
+
+def _plain(pattern: str) -> bool:
+    """Whether it has nothing but what Java and RE2 have in common."""
+    possessive = re.search(r"[*+?}]\+", pattern)
+    return possessive is None and "".join(_PLAIN_TOKEN.findall(pattern)) == pattern and pattern.isascii()

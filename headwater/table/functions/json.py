@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import datetime
 import json
+import math
 import re
 from collections.abc import Callable, Sequence
 from decimal import Decimal
@@ -19,13 +20,13 @@ import pyarrow as pa
 
 from headwater.common.errors import ComputationError, FunctionTypeError
 from headwater.table.functions.casting.arrays import cast_column
+from headwater.table.functions.casting.to_text import write_floating
 from headwater.table.functions.definition import Binding, BoundArgument, Column, FunctionDefinition, Signature
 from headwater.table.functions.frame import Frame
 from headwater.table.functions.json_path import PathNotFound, parse_path
 from headwater.table.functions.kernels import as_array, row_by_row
 from headwater.table.functions.signatures import ANY, TEXT, WORD, call
 from headwater.table.types import logical as t
-from headwater.table.types.arrow import to_arrow
 from headwater.table.types.logical import LogicalType
 
 FAMILY = "JSON"
@@ -48,6 +49,8 @@ def write_json(value: Any) -> str:
     """JSON without spaces, as Jackson writes it."""
     if isinstance(value, Decimal):
         return str(value)
+    if isinstance(value, float):
+        return str(Decimal(write_floating(value))) if math.isfinite(value) else f'"{write_floating(value)}"'
     if isinstance(value, dict):
         return (
             "{"
@@ -129,13 +132,16 @@ def _query(
             if values and not isinstance(values[0], dict | list):
                 raise _Failure("the value is a scalar")
     except _Failure as failure:
+        document = _load(text)
+        if document is not _MALFORMED and parse_path(path).leads_to_no_elements(document):
+            return "[]"
         return _instead(error, str(failure), "ON ERROR")
     if not values or values[0] is None:
         return _instead(empty, "no value at the path", "ON EMPTY")
     if wrapper.startswith("WITHOUT"):
         return write_json(values[0])
     single = parse_path(path).definite
-    if wrapper.startswith("CONDITIONAL") and single and isinstance(values[0], dict | list):
+    if wrapper.startswith("CONDITIONAL") and single and isinstance(values[0], list):
         return write_json(values[0])
     return write_json([values[0]] if single else values)
 
@@ -148,7 +154,7 @@ def _instead(word: str, problem: str, clause: str) -> str | None:
 
 def _exists(text: str, path: str, error: str = "FALSE") -> bool | None:
     try:
-        return bool(_find(text, path))
+        return any(each is not None for each in _find(text, path))
     except _Failure as failure:
         if error == "ERROR":
             raise ComputationError(f"JSON_EXISTS: {failure}, and ON ERROR is ERROR") from None
@@ -167,7 +173,7 @@ def _is_json(text: str | None, kind: str = "VALUE") -> bool:
 
 
 def to_json(value: Any, kind: LogicalType) -> Any:
-    """A SQL value as JSON's: times as text, bytes in base 64."""
+    """A SQL value as JSON's: times as text, bytes in base 64, keys in order."""
     if value is None or isinstance(value, bool | int | float | str | Decimal):
         return value
     if isinstance(value, bytes):
@@ -175,11 +181,13 @@ def to_json(value: Any, kind: LogicalType) -> Any:
     if isinstance(kind, t.ArrayType):
         return [to_json(each, kind.element) for each in value]
     if isinstance(kind, t.MapType):
-        return {str(key): to_json(each, kind.value) for key, each in value}
+        return {str(key): to_json(each, kind.value) for key, each in sorted(value)}
     if isinstance(kind, t.RowType):
-        return {each.name: to_json(value[each.name], each.type) for each in kind.fields}
-    if isinstance(value, datetime.datetime | datetime.date | datetime.time):
-        return cast_column(pa.scalar(value, to_arrow(kind)), kind, t.STRING, "UTC").as_py()
+        fields = sorted(kind.fields, key=lambda each: each.name)
+        return {each.name: to_json(value[each.name], each.type) for each in fields}
+    if isinstance(value, datetime.datetime):
+        text = value.replace(tzinfo=None).isoformat()
+        return (text.rstrip("0") if "." in text else text) + ("Z" if value.tzinfo else "")
     return str(value)
 
 
@@ -210,7 +218,7 @@ def _object(columns: Sequence[Column], binding: Binding, frame: Frame) -> Column
         for at in range(1, len(row), 2):
             if row[at + 1] is not None or not absent:
                 document[row[at]] = to_json(row[at + 1], kinds[at + 1])
-        found.append(write_json(document))
+        found.append(write_json(dict(sorted(document.items()))))
     return pa.array(found, pa.string())
 
 

@@ -1,4 +1,4 @@
-"""SQL's JSON paths: `lax $.store.book[0].title`, `strict $['a'].*`, `$..name`."""
+"""SQL's JSON paths: `lax $.store.book[0].title`, `strict $['a'].*`, `$..name`. Without a word they are strict."""
 
 from __future__ import annotations
 
@@ -27,6 +27,15 @@ class JsonPath:
     def definite(self) -> bool:
         """Whether the path leads to one place at most."""
         return all(kind in ("key", "index") for kind, _ in self.steps)
+
+    def leads_to_no_elements(self, document: Any) -> bool:
+        """Whether all but the last step lead somewhere, and the last asks for elements."""
+        if self.definite:
+            return False
+        try:
+            return bool(JsonPath(self.strict, self.steps[:-1]).find(document))
+        except PathNotFound:
+            return False
 
     def find(self, document: Any) -> list[Any]:
         """What is at the path. A strict one that leads nowhere raises PathNotFound."""
@@ -69,7 +78,7 @@ def parse_path(text: str) -> JsonPath:
     """Read a path. ComputationError if it is malformed."""
     mode = re.match(r"\s*(lax|strict)\s+", text, re.IGNORECASE)
     rest = text[mode.end() :] if mode else text.strip()
-    strict = mode is not None and mode.group(1).lower() == "strict"
+    strict = mode is None or mode.group(1).lower() == "strict"
     if not rest.startswith("$"):
         raise ComputationError(f"JSON path '{text}': expected it to begin with $")
     at, steps = 1, []

@@ -14,8 +14,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headwater.common.errors import ComputationError
+from headwater.table.functions.casting.decimal_columns import WIDE_DIGITS, fit
 from headwater.table.functions.casting.from_text import EXACT, fit_decimal
-from headwater.table.functions.definition import Binding, BoundArgument, Column, FunctionDefinition, Signature
+from headwater.table.functions.definition import (
+    Binding,
+    BoundArgument,
+    Column,
+    FunctionDefinition,
+    Kernel,
+    Signature,
+    SparkText,
+)
 from headwater.table.functions.frame import Frame
 from headwater.table.functions.kernels import as_array, row_by_row, spark, vectorised
 from headwater.table.functions.signatures import (
@@ -32,7 +41,6 @@ from headwater.table.functions.signatures import (
 from headwater.table.types import decimals
 from headwater.table.types import logical as t
 from headwater.table.types.arrow import to_arrow
-from headwater.table.types.logical import LogicalType
 
 FAMILY = "numbers"
 
@@ -73,6 +81,8 @@ def _two(name: str, function: Callable[[float, float], float], text: str, syntax
 
 
 def _power(base: float, exponent: float) -> float:
+    if math.isnan(exponent):  # for numpy, 1 to the power of anything is 1
+        return exponent
     with np.errstate(all="ignore"):
         return float(np.power(base, exponent))
 
@@ -88,28 +98,15 @@ def _ln(value: float) -> float:
         return float(np.log(np.float64(value)))
 
 
-def _absolute(column: Column) -> Column:
-    return pc.abs(column)
-
-
-def _round_result(types: Sequence[LogicalType]) -> LogicalType:
-    return types[0]
-
-
-def _bind_round(name: str) -> Callable[[Sequence[BoundArgument]], Signature]:
-    plain = call(NUMBER, INT32, result=first, optional=1)
-
-    def bind(arguments: Sequence[BoundArgument]) -> Signature:
-        found = plain(arguments)
-        kind = arguments[0].type
-        if isinstance(kind, t.DecimalType):
-            digits = 0 if len(arguments) == 1 else arguments[1].literal
-            if isinstance(digits, int):
-                result = decimals.rounded(kind, digits).with_nullable(found.result.nullable)
-                return Signature(result, found.arguments)
-        return found
-
-    return bind
+def _bind_round(arguments: Sequence[BoundArgument]) -> Signature:
+    found = call(NUMBER, INT32, result=first, optional=1)(arguments)
+    kind = arguments[0].type
+    if isinstance(kind, t.DecimalType):
+        digits = 0 if len(arguments) == 1 else arguments[1].literal
+        if isinstance(digits, int):
+            result = decimals.rounded(kind, digits).with_nullable(found.result.nullable)
+            return Signature(result, found.arguments)
+    return found
 
 
 def _rounding(mode: str) -> Any:
@@ -153,22 +150,21 @@ def bind_whole(arguments: Sequence[BoundArgument]) -> Signature:
     return found
 
 
-def whole_kernel(function: Callable[[Column], Column]) -> Any:
+def whole_kernel(function: Callable[[Column], Column]) -> Kernel:
     """CEIL and FLOOR of numbers."""
 
     def compute(columns: Sequence[Column], binding: Binding, frame: Frame) -> Column:
         if t.is_integer(binding.result_type):
             return columns[0]
-        found = function(columns[0])
         if isinstance(binding.result_type, t.DecimalType):
-            rounded = as_array(found, frame.rows).cast(pa.decimal256(76, columns[0].type.scale))
-            return rounded.cast(pa.decimal256(76, 0)).cast(pa.decimal128(binding.result_type.precision, 0))
-        return found
+            wide = as_array(columns[0], frame.rows).cast(pa.decimal256(WIDE_DIGITS, columns[0].type.scale))
+            return fit(function(wide), binding.result_type)
+        return function(columns[0])
 
     return compute
 
 
-def whole_spark(name: str) -> Any:
+def whole_spark(name: str) -> SparkText:
     def text(arguments: Sequence[str], binding: Binding) -> str | None:
         if t.is_integer(binding.result_type):
             return arguments[0]
@@ -185,10 +181,6 @@ def _sign(value: Any) -> Any:
     if isinstance(value, float):
         return value if math.isnan(value) or value == 0 else math.copysign(1.0, value)
     return int(value > 0) - int(value < 0)
-
-
-def _bind_sign(arguments: Sequence[BoundArgument]) -> Signature:
-    return call(NUMBER, result=first)(arguments)
 
 
 def _hex(value: Any) -> str:
@@ -275,8 +267,8 @@ FUNCTIONS = (
         call(NUMBER, result=first),
         "ABS(x)",
         "The number without its sign.",
-        compute=vectorised(_absolute),
-        spark_text=lambda a, b: None if t.is_integer(b.result_type) else f"abs({a[0]})",
+        compute=vectorised(pc.abs),
+        spark_text=lambda a, b: f"abs({a[0]})" if b.result_type.root in t.APPROXIMATE_ROOTS else None,
         note="The smallest integer stays as it is: its negative does not fit.",
     ),
     _two("POWER", _power, "x to the power of y.", "POWER(x, y)"),
@@ -311,7 +303,7 @@ FUNCTIONS = (
     FunctionDefinition(
         "SIGN",
         FAMILY,
-        _bind_sign,
+        call(NUMBER, result=first),
         "SIGN(x)",
         "-1, 0 or 1, in the number's own type.",
         compute=row_by_row(_sign),
@@ -319,7 +311,7 @@ FUNCTIONS = (
     FunctionDefinition(
         "ROUND",
         FAMILY,
-        _bind_round("ROUND"),
+        _bind_round,
         "ROUND(x [, digits])",
         "Rounded half away from zero to so many digits.",
         compute=_rounding(ROUND_HALF_UP),
@@ -327,7 +319,7 @@ FUNCTIONS = (
     FunctionDefinition(
         "TRUNCATE",
         FAMILY,
-        _bind_round("TRUNCATE"),
+        _bind_round,
         "TRUNCATE(x [, digits])",
         "Cut to so many digits.",
         compute=_rounding(ROUND_DOWN),

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from headwater.table.functions.definition import FunctionDefinition, SparkText
-from headwater.table.functions.java_regex import compile_java, java_replacement
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from headwater.table.functions.definition import Binding, Column, FunctionDefinition, SparkText
+from headwater.table.functions.frame import Frame
+from headwater.table.functions.java_regex import compile_java, re2_with_group
 from headwater.table.functions.kernels import row_by_row
 from headwater.table.functions.signatures import INT32, TEXT, call
 from headwater.table.types import logical as t
@@ -15,21 +19,16 @@ from headwater.table.types import logical as t
 FAMILY = "regular expressions"
 
 
-def _find(value: str, pattern: str) -> bool | None:
+def _find(value: str, pattern: str) -> bool:
     if not pattern:
         return False
     compiled = compile_java(pattern)
-    return None if compiled is None else compiled.search(value) is not None
+    return compiled is not None and compiled.search(value) is not None
 
 
 def _replace(value: str, pattern: str, replacement: str) -> str | None:
-    compiled, text = compile_java(pattern), java_replacement(replacement)
-    if compiled is None or text is None:
-        return None
-    try:
-        return compiled.sub(text, value)
-    except (re.error, IndexError):
-        return None
+    compiled = compile_java(pattern)
+    return None if compiled is None else compiled.sub(lambda _: replacement, value)
 
 
 def _group(match: re.Match[str], index: int) -> str | None:
@@ -43,6 +42,16 @@ def _extract(value: str, pattern: str, index: int = 0) -> str | None:
     compiled = compile_java(pattern)
     match = None if compiled is None or index < 0 else compiled.search(value)
     return None if match is None else _group(match, index)
+
+
+def _extract_column(columns: Sequence[Column], binding: Binding, frame: Frame) -> Column:
+    values, pattern, *more = columns
+    if isinstance(values, pa.Array) and isinstance(pattern, pa.Scalar) and pattern.is_valid:
+        group = more[0] if more else pa.scalar(0)
+        plain = isinstance(group, pa.Scalar) and group.is_valid and re2_with_group(pattern.as_py(), group.as_py())
+        if plain:
+            return pc.struct_field(pc.extract_regex(values, plain), "g")
+    return row_by_row(_extract)(columns, binding, frame)
 
 
 def _extract_all(value: str, pattern: str, index: int = 1) -> list[str | None] | None:
@@ -76,7 +85,7 @@ def _define(
         bind,
         syntax,
         text,
-        compute=row_by_row(function),
+        compute=_extract_column if function is _extract else row_by_row(function),
         spark_text=spark_text,
         note="Flags and classes that only Java has (\\p{IsHan}, \\R) are unknown to the kernel: NULL.",
     )
@@ -94,7 +103,7 @@ FUNCTIONS = (
         "REGEXP_REPLACE",
         call(TEXT, TEXT, TEXT, result=t.STRING, nullable=True),
         "REGEXP_REPLACE(s, pattern, replacement)",
-        "Each match replaced; $1 is the first group.",
+        "Each match replaced by the text as it is.",
         _replace,
     ),
     _define(

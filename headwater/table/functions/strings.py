@@ -160,9 +160,10 @@ def _overlay(value: str, other: str, start: int, length: int | None = None) -> s
 
 
 def _initcap(value: str) -> str:
+    """Words are of ASCII letters and digits; other letters stay as they are."""
     found, inside = [], False
     for letter in value:
-        if letter.isalnum():
+        if letter.isascii() and letter.isalnum():
             found.append(letter.lower() if inside else letter.upper())
             inside = True
         else:
@@ -172,7 +173,7 @@ def _initcap(value: str) -> str:
 
 
 def _locate(needle: str, value: str, start: int = 1) -> int:
-    return value.find(needle, max(0, start - 1)) + 1
+    return value.find(needle, max(0, start - 1)) + 1 if needle else 1
 
 
 def _split_index(value: str, separator: Any, index: int) -> str | None:
@@ -202,6 +203,8 @@ def _split_index_column(columns: Sequence[Column], binding: Binding, frame: Fram
 
 
 def _split(value: str, separator: str) -> list[str]:
+    if not value:
+        return []
     return value.split(separator) if separator else list(value)
 
 
@@ -209,8 +212,8 @@ def _chr(code: int) -> str:
     return "" if code < 0 else chr(code % 256)
 
 
-def _translate(value: str, source: str | None, target: str | None) -> str:
-    if not source:
+def _translate(value: str | None, source: str | None, target: str | None) -> str | None:
+    if value is None or not source:
         return value
     table: dict[int, str | None] = {}
     for at, letter in enumerate(source):
@@ -292,7 +295,7 @@ def _parse_url(url: str, part: str, key: str | None = None) -> str | None:
 
 def _str_to_map(value: str, pairs: str = ",", keys: str = "=") -> list[tuple[str, str | None]]:
     found: dict[str, str | None] = {}
-    for pair in re.split(pairs, value):
+    for pair in re.split(pairs, value) if value else []:
         key, *rest = re.split(keys, pair, maxsplit=1)
         found[key] = rest[0] if rest else None
     return list(found.items())
@@ -303,7 +306,7 @@ def _elt(index: int | None, *values: Any) -> Any:
 
 
 def _is_decimal(value: str) -> bool:
-    return re.fullmatch(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?", value, re.ASCII) is not None
+    return re.fullmatch(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?", value.strip(), re.ASCII) is not None
 
 
 def _test(name: str, function: Callable[[str], bool], text: str) -> FunctionDefinition:
@@ -503,7 +506,7 @@ FUNCTIONS = (
         call(TEXT, TEXT, TEXT, result=t.STRING, nullable=True),
         "TRANSLATE(s, from, to)",
         "Each character of `from` replaced by that of `to` at its place, or left out.",
-        row_by_row(_translate),
+        row_by_row(_translate, strict=False),
     ),
     _define(
         "OVERLAY",

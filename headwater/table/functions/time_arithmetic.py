@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import calendar
 import datetime
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from headwater.common.errors import ComputationError
 from headwater.table.functions.casting import zones
+from headwater.table.functions.casting.spark import interval_micros
 from headwater.table.functions.definition import Binding, Column, Signature
 from headwater.table.functions.frame import Frame
 from headwater.table.functions.kernels import as_array
@@ -22,6 +23,7 @@ from headwater.table.types.arrow import to_arrow
 from headwater.table.types.logical import LogicalType, TypeRoot
 from headwater.table.types.spark import spark_type
 
+_Date = TypeVar("_Date", bound=datetime.date)
 _MONTHS = TypeRoot.INTERVAL_YEAR_MONTH
 _MS_PER_DAY = 86_400_000
 MONTH_INTERVAL = t.YearMonthIntervalType(resolution="MONTH")
@@ -86,7 +88,8 @@ def add_duration(values: pa.Array, amount: pa.Array, kind: LogicalType) -> pa.Ar
     return pc.add(values, amount.cast(pa.duration(values.type.unit)))
 
 
-def _add_to_date(date: datetime.date, months: int) -> datetime.date:
+def add_to_date(date: _Date, months: int) -> _Date:
+    """So many months later; the 31st becomes the last day of a shorter month."""
     at = date.year * 12 + date.month - 1 + months
     year, month = divmod(at, 12)
     if not datetime.MINYEAR <= year <= datetime.MAXYEAR:
@@ -101,7 +104,7 @@ def add_months(values: pa.Array, months: pa.Array, kind: LogicalType, zone: str)
     local = zones.to_local(values, "UTC") if zoned else values
     pairs: Any = zip(local.to_pylist(), months.to_pylist(), strict=True)
     moved = pa.array(
-        [None if value is None or count is None else _add_to_date(value, count) for value, count in pairs], local.type
+        [None if value is None or count is None else add_to_date(value, count) for value, count in pairs], local.type
     )
     return moved.cast(to_arrow(kind)) if not zoned else zones.to_moment(moved, "UTC")
 
@@ -120,6 +123,8 @@ def spark(sign: str, left: str, right: str, binding: Binding) -> str | None:
             return None
         return f"CAST(({left} {sign} make_ym_interval(0, {right})) AS {spark_type(one)})"
     if one.root is TypeRoot.DATE:
-        days = f"CAST(unix_millis(TIMESTAMP'1970-01-01 00:00:00Z' + {right}) div 86400000 AS INT)"
+        days = f"CAST({interval_micros(right)} div 86400000000L AS INT)"
         return f"date_add({left}, {'-' if sign == '-' else ''}{days})"
+    if one.root is TypeRoot.TIMESTAMP_LTZ:
+        return f"timestamp_micros(unix_micros({left}) {sign} {interval_micros(right)})"
     return f"({left} {sign} {right})"

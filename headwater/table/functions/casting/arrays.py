@@ -172,7 +172,7 @@ class _Caster:
             if t.is_integer(source):
                 return _wrap(values, self.kind)
             return _saturate(values, self.kind)
-        return values.cast(self.kind, safe=False)
+        return values.cast(pa.float64(), safe=False).cast(self.kind, safe=False)
 
     def _decimals_of_floats(self, values: pa.Array, target: t.DecimalType) -> pa.Array:
         if self.lenient:

@@ -44,8 +44,12 @@ def _to_string(text: str, source: LogicalType, target: t.CharType | t.VarCharTyp
     elif t.is_numeric(source) or source.root is _R.DATE:
         whole = f"CAST({text} AS STRING)"
     elif isinstance(source, t.TimestampType | t.LocalZonedTimestampType) and source.precision <= 6:
-        fraction = "." + "S" * source.precision if source.precision else ""
-        whole = f"date_format({text}, 'yyyy-MM-dd HH:mm:ss{fraction}')"
+        if isinstance(source, t.TimestampType):
+            digits = 20 + source.precision if source.precision else 19
+            whole = f"substring({iso_text(text)}, 1, {digits})"
+        else:
+            fraction = "." + "S" * source.precision if source.precision else ""
+            whole = f"date_format({text}, 'yyyy-MM-dd HH:mm:ss{fraction}')"
     else:
         return None
     if isinstance(target, t.CharType):
@@ -111,6 +115,20 @@ def _to_time(text: str, source: LogicalType, target: LogicalType) -> str | None:
     whole = f"CAST({whole} AS {spark_type(target)})"
     finer = source.precision if isinstance(source, t.TimestampType | t.LocalZonedTimestampType) else 0
     return cut_time(whole, target.precision) if target.precision < min(6, finer) else whole
+
+
+def iso_text(text: str) -> str:
+    """A TIMESTAMP_NTZ as text with six digits. Spark's date_format reads it in the session's zone, which has gaps."""
+    shown = f"CAST({text} AS STRING)"
+    return f"concat(substring({shown}, 1, 19), '.', rpad(substring({shown}, 21), 6, '0'))"
+
+
+def interval_micros(text: str) -> str:
+    """The microseconds of an INTERVAL DAY TO SECOND, as BIGINT. Spark itself adds days by the session zone's clocks."""
+    return (
+        f"(CAST(extract(DAY FROM {text}) AS BIGINT) * 86400000000L + extract(HOUR FROM {text}) * 3600000000L"
+        f" + extract(MINUTE FROM {text}) * 60000000L + CAST(extract(SECOND FROM {text}) * 1000000 AS BIGINT))"
+    )
 
 
 def millis_of_day(text: str) -> str:

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from headwater.common.errors import FunctionTypeError
 from headwater.table.functions import time_arithmetic
 from headwater.table.functions.arguments import to_parameter
+from headwater.table.functions.casting.spark import interval_micros
 from headwater.table.functions.definition import Binding, BoundArgument, Column, FunctionDefinition, Signature
 from headwater.table.functions.frame import Frame
 from headwater.table.functions.kernels import as_array
@@ -46,7 +47,7 @@ def _bind_add(arguments: Sequence[BoundArgument]) -> Signature:
     found = call(INT64, TEMPORAL, result=t.BIGINT)(arguments[1:])
     kind = found.arguments[1]
     if kind.root is TypeRoot.DATE and _MICROS.get(unit, 1 << 60) < _MICROS["DAY"]:
-        kind = t.TimestampType(precision=0)
+        kind = t.TimestampType(precision=6)
     kind = kind.with_nullable(found.result.nullable)
     return Signature(kind, (arguments[0].type, found.arguments[0], kind.with_nullable(found.arguments[1].nullable)))
 
@@ -72,6 +73,8 @@ def _spark_add(arguments: Sequence[str], binding: Binding) -> str | None:
         return f"CAST({moved} AS DATE)" if kind.root is TypeRoot.DATE else moved
     if kind.root is TypeRoot.DATE:
         return f"date_add({value}, CAST({count} * {_MICROS[unit] // _MICROS['DAY']} AS INT))"
+    if kind.root is TypeRoot.TIMESTAMP_LTZ:
+        return f"timestamp_micros(unix_micros({value}) + {count} * {_MICROS[unit]})"
     return f"({value} + make_dt_interval(0, 0, 0, CAST({count} AS DECIMAL(18,0)) * {_MICROS[unit] // 1_000_000}))"
 
 
@@ -93,12 +96,16 @@ def _comparable(kind: LogicalType) -> LogicalType:
 
 
 def _months_between(start: datetime.datetime, end: datetime.datetime) -> int:
-    """Whole months from start to end."""
-    if start > end:
-        return -_months_between(end, start)
+    """Whole months between the dates; one less if that leads to the end's date at a later time of day."""
+    first, last = start.date(), end.date()
+    months = -_whole_months(last, first) if last < first else _whole_months(first, last)
+    same_date = time_arithmetic.add_to_date(first, months) == last
+    return months - 1 if same_date and end.time() < start.time() else months
+
+
+def _whole_months(start: datetime.date, end: datetime.date) -> int:
     months = (end.year - start.year) * 12 + end.month - start.month
-    rest = (end.day, end.time()) < (start.day, start.time())
-    return months - 1 if rest else months
+    return months - 1 if time_arithmetic.add_to_date(start, months) > end else months
 
 
 def _difference(columns: Sequence[Column], binding: Binding, frame: Frame) -> Column:
@@ -129,9 +136,9 @@ def _spark_difference(arguments: Sequence[str], binding: Binding) -> str | None:
     if unit in _MONTHS:
         return None
     zoned = kinds[0].root is TypeRoot.TIMESTAMP_LTZ
-    since_epoch = "unix_micros({})" if zoned else "timestampdiff(MICROSECOND, TIMESTAMP_NTZ'1970-01-01 00:00:00', {})"
-    micros = [since_epoch.format(each) for each in arguments[1:]]
-    count = f"({micros[1]} - {micros[0]}) div {_MICROS[unit]}"
+    _, start, end = arguments
+    gap = f"(unix_micros({end}) - unix_micros({start}))" if zoned else interval_micros(f"({end} - {start})")
+    count = f"{gap} div {_MICROS[unit]}"
     return f"CAST(shiftright(shiftleft({count}, 32), 32) AS INT)"
 
 

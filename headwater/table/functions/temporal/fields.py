@@ -21,10 +21,6 @@ from headwater.table.types.logical import LogicalType, TypeRoot
 _MS_PER_DAY = 86_400_000
 
 
-def _millisecond(values: pa.Array) -> pa.Array:
-    return pc.add(pc.multiply(pc.second(values).cast(pa.int64()), 1000), pc.millisecond(values).cast(pa.int64()))
-
-
 def _century(values: pa.Array) -> pa.Array:
     return pc.divide(pc.add(pc.year(values), 99), 100)
 
@@ -49,7 +45,7 @@ FIELDS: dict[str, Callable[[pa.Array], pa.Array]] = {
     "HOUR": pc.hour,
     "MINUTE": pc.minute,
     "SECOND": pc.second,
-    "MILLISECOND": _millisecond,
+    "MILLISECOND": pc.millisecond,
 }
 _OF_THE_DAY = ("HOUR", "MINUTE", "SECOND", "MILLISECOND")
 _SPARK = {
@@ -77,8 +73,8 @@ def local(column: Column, kind: LogicalType, frame: Frame) -> pa.Array:
 def _extract(unit: str, column: Column, kind: LogicalType, frame: Frame) -> Column:
     values = local(column, kind, frame)
     if unit == "EPOCH":
-        millis = as_array(column, frame.rows).cast(pa.timestamp("us")).cast(pa.int64())
-        return pa.array([None if each is None else each // 1_000_000 for each in millis.to_pylist()], pa.int64())
+        micros = values.cast(pa.timestamp("us")).cast(pa.int64())
+        return pa.array([None if each is None else each // 1_000_000 for each in micros.to_pylist()], pa.int64())
     if kind.root is TypeRoot.DATE and unit in _OF_THE_DAY:
         return pc.multiply(values.cast(pa.int32()).cast(pa.int64()), 0)
     return FIELDS[unit](values).cast(pa.int64())

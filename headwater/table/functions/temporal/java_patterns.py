@@ -119,10 +119,13 @@ def _reader(pattern: str) -> tuple[re.Pattern[str], tuple[str, ...]]:
     return re.compile("".join(text)), tuple(letters)
 
 
-def read(pattern: str, text: str) -> datetime.datetime | None:
-    """Parse as Java's DateTimeFormatter does; what the pattern lacks is that of 1970-01-01 00:00. None if malformed."""
+def read(pattern: str, text: str, more: bool = False) -> datetime.datetime | None:
+    """Parse as Java's DateTimeFormatter does; what the pattern lacks is that of 1970-01-01 00:00. None if malformed.
+
+    `more`: text behind what the pattern says is ignored.
+    """
     regular, letters = _reader(pattern)
-    match = regular.fullmatch(text)
+    match = regular.match(text) if more else regular.fullmatch(text)
     if match is None:
         return None
     fields: dict[str, int] = {}

@@ -12,6 +12,7 @@ from headwater.common.errors import FunctionTypeError
 from headwater.table.functions.casting import zones
 from headwater.table.functions.definition import Binding, BoundArgument, Column, FunctionDefinition, Signature
 from headwater.table.functions.frame import Frame
+from headwater.table.functions.kernels import as_array
 from headwater.table.functions.numeric import bind_whole, whole_kernel, whole_spark
 from headwater.table.functions.signatures import TEMPORAL, call, first
 from headwater.table.functions.temporal import FAMILY
@@ -38,31 +39,40 @@ def _bind(arguments: Sequence[BoundArgument]) -> Signature:
 
 def _kernel(upwards: bool) -> Any:
     whole = whole_kernel(pc.ceil if upwards else pc.floor)
-    rounding = pc.ceil_temporal if upwards else pc.floor_temporal
 
     def compute(columns: Sequence[Column], binding: Binding, frame: Frame) -> Column:
         if len(columns) == 1:
             return whole(columns, binding, frame)
-        return _round_time(rounding, columns[0], binding.literal(1).upper(), binding.arg_types[0], frame)
+        return _round_time(upwards, columns[0], binding.literal(1).upper(), binding.arg_types[0], frame)
 
     return compute
 
 
-def _round_time(rounding: Any, column: Column, unit: str, kind: LogicalType, frame: Frame) -> pa.Array:
+def _round_time(upwards: bool, column: Column, unit: str, kind: LogicalType, frame: Frame) -> pa.Array:
     values = local(column, kind, frame)
     if kind.root is TypeRoot.DATE:
-        if unit in _OF_THE_DAY:
-            return values
-        rounded = rounding(values, unit=unit.lower(), week_starts_monday=False)
-        return rounded.cast(pa.date32())
+        return values if unit in _OF_THE_DAY else _rounded(upwards, values, unit).cast(pa.date32())
     if kind.root is TypeRoot.TIME:
         moments = values.cast(pa.int32()).cast(pa.int64()).cast(pa.timestamp("ms"))
-        rounded = rounding(moments, unit=unit.lower()).cast(pa.int64())
+        rounded = _rounded(upwards, moments, unit).cast(pa.int64())
         day = pa.scalar(86_400_000, pa.int64())
         within = pc.if_else(pc.greater_equal(rounded, day), pc.subtract(rounded, day), rounded)
         return within.cast(pa.int32()).cast(pa.time32("ms"))
-    rounded = rounding(values, unit=unit.lower(), week_starts_monday=False).cast(values.type)
-    return zones.to_moment(rounded, frame.zone) if kind.root is TypeRoot.TIMESTAMP_LTZ else rounded.cast(to_arrow(kind))
+    rounded = _rounded(upwards, values, unit).cast(values.type)
+    if kind.root is not TypeRoot.TIMESTAMP_LTZ:
+        return rounded.cast(to_arrow(kind))
+    if unit in _OF_THE_DAY:  # as many minutes earlier or later: the hour that exists twice stays the one it is
+        return pc.add(as_array(column, frame.rows), pc.subtract(rounded, values))
+    return zones.to_moment(rounded, frame.zone)
+
+
+def _rounded(upwards: bool, values: pa.Array, unit: str) -> pa.Array:
+    """What is a whole unit already stays: Arrow's own rounding moves it up for months."""
+    below = pc.floor_temporal(values, unit=unit.lower(), week_starts_monday=False)
+    if not upwards:
+        return below
+    above = pc.ceil_temporal(values, unit=unit.lower(), week_starts_monday=False)
+    return pc.if_else(pc.equal(below, values), below, above)
 
 
 _INTO_DAY = {

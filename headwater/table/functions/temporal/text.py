@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from headwater.common.errors import ComputationError, FunctionTypeError
 from headwater.table.functions.casting import from_text, zones
+from headwater.table.functions.casting.spark import iso_text
 from headwater.table.functions.definition import Binding, BoundArgument, Column, FunctionDefinition, Signature
 from headwater.table.functions.frame import Frame
 from headwater.table.functions.kernels import as_array, row_by_row
@@ -19,6 +20,7 @@ from headwater.table.functions.signatures import FLOATING, INT32, INT64, TEXT, T
 from headwater.table.functions.temporal import FAMILY, java_patterns
 from headwater.table.functions.temporal.fields import local
 from headwater.table.types import logical as t
+from headwater.table.types.logical import TypeRoot
 
 DEFAULT_PATTERN = "yyyy-MM-dd HH:mm:ss"
 _EPOCH = datetime.datetime(1970, 1, 1)
@@ -30,6 +32,11 @@ def _zone(name: str) -> ZoneInfo:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError):
         raise ComputationError(f"unknown time zone '{name}'; expected a name such as 'Europe/Berlin'") from None
+
+
+def _parse_prefix(text: str, pattern: str = DEFAULT_PATTERN) -> datetime.datetime | None:
+    """A timestamp by a pattern; what stands behind it is ignored. None if it is malformed."""
+    return java_patterns.read(pattern, text, more=True)
 
 
 def _parse(text: str, pattern: str | None = None) -> datetime.datetime | None:
@@ -57,7 +64,7 @@ def _date_format(columns: Sequence[Column], binding: Binding, frame: Frame) -> C
 
 
 def _reformat(text: str, pattern: str) -> str | None:
-    value = _parse(text)
+    value = _parse_prefix(text)
     return None if value is None else java_patterns.write(pattern, value)
 
 
@@ -65,12 +72,21 @@ def _spark_date_format(arguments: Sequence[str], binding: Binding) -> str | None
     pattern = binding.literal(1)
     if t.is_string(binding.arg_types[0]) or not isinstance(pattern, str) or java_patterns.slices_of(pattern) is None:
         return None
-    return f"date_format({', '.join(arguments)})"
+    if binding.arg_types[0].root is TypeRoot.TIMESTAMP_LTZ:
+        return f"date_format({', '.join(arguments)})"
+    iso, pieces = iso_text(arguments[0]), java_patterns.slices_of(pattern) or []
+    texts = (
+        "'" + each.replace("\\", "\\\\").replace("'", "\\'") + "'"
+        if isinstance(each, str)
+        else f"substring({iso}, {each[0] + 1}, {each[1] - each[0]})"
+        for each in pieces
+    )
+    return f"concat({', '.join(texts)})"
 
 
 def _to_date(text: str, pattern: str | None = None) -> datetime.date | None:
     if pattern is not None and pattern != "yyyy-MM-dd":
-        value = java_patterns.read(pattern, text)
+        value = _parse_prefix(text, pattern)
         return None if value is None else value.date()
     try:
         return datetime.date(1970, 1, 1) + datetime.timedelta(days=from_text.read_date(text))
@@ -123,6 +139,10 @@ def _ltz_of_text(columns: Sequence[Column], binding: Binding, frame: Frame) -> C
     for text, pattern, name in zip(texts, patterns, names, strict=True):
         missing = text is None or name is None or (more and pattern is None)
         value = None if missing else _parse(text, pattern)
+        if value is None and not missing:
+            raise ComputationError(
+                f"TO_TIMESTAMP_LTZ: '{text}' is no timestamp of the pattern '{pattern or DEFAULT_PATTERN}'"
+            )
         found.append(None if value is None else _moment(value, name))
     return pa.array(found, pa.timestamp("us", "UTC"))
 
@@ -149,8 +169,9 @@ def _unix_timestamp(columns: Sequence[Column], binding: Binding, frame: Frame) -
     if not columns:
         return pa.scalar(_query_ms(frame) // 1000, pa.int64())
     texts = as_array(columns[0], frame.rows).to_pylist()
-    patterns = as_array(columns[1], frame.rows).to_pylist() if len(columns) == 2 else [None] * len(texts)
-    values = [None if text is None else _parse(text, pattern) for text, pattern in zip(texts, patterns, strict=True)]
+    patterns = as_array(columns[1], frame.rows).to_pylist() if len(columns) == 2 else [DEFAULT_PATTERN] * len(texts)
+    pairs = zip(texts, patterns, strict=True)
+    values = [None if text is None or pattern is None else _parse_prefix(text, pattern) for text, pattern in pairs]
     moments = zones.to_moment(pa.array(values, pa.timestamp("us")), frame.zone).cast(pa.int64()).to_pylist()
     absent = -9223372036854775808
     return pa.array(
@@ -167,7 +188,7 @@ def _query_ms(frame: Frame) -> int:
 
 
 def _convert_tz(text: str, source: str, target: str) -> str | None:
-    value = _parse(text)
+    value = _parse_prefix(text)
     if value is None:
         return None
     _zone(source), _zone(target)
