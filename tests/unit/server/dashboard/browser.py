@@ -146,6 +146,12 @@ class Page:
         self._do("Page.navigate", url=url)
         self.until("document.readyState === 'complete' && document.querySelector('main')")
 
+    def reload(self) -> None:
+        """Load the page anew; return when the old one is gone."""
+        self.evaluate("window.beforeReload = true")
+        self._do("Page.reload")
+        self.until("!window.beforeReload && document.readyState === 'complete'")
+
     def prefer(self, *, dark: bool) -> None:
         """Let the system prefer dark or light colours, and no motion: a screenshot must not depend on its moment."""
         features = {"prefers-color-scheme": "dark" if dark else "light", "prefers-reduced-motion": "reduce"}
@@ -166,7 +172,7 @@ class Page:
                 if value := self.evaluate(f"((found) => (found instanceof Node ? true : found))({expression})"):
                     return value
             except BrowserError as error:
-                if "context" not in str(error):  # the page is being replaced
+                if "context" not in str(error) and "navigated" not in str(error):  # the page is being replaced
                     raise
             if time.monotonic() > deadline:
                 raise BrowserError(

@@ -70,7 +70,7 @@ def test_view(page: Page, view: str, screenshots: Path) -> None:
 def test_the_theme_can_be_switched_and_stays(page: Page) -> None:
     page.click("[aria-label='Dark colours']")
     page.until("document.documentElement.dataset.theme === 'dark'")
-    page.evaluate("location.reload()")
+    page.reload()
     page.until("document.querySelector('nav') && document.documentElement.dataset.theme === 'dark'")
     page.click("[aria-label='Auto colours']")
     page.until("!document.documentElement.dataset.theme")

@@ -67,7 +67,7 @@ def test_the_page_asks_for_the_token_and_keeps_it_for_this_tab(
         page.until("!document.querySelector('dialog')")
         assert page.evaluate("JSON.stringify(localStorage)") == "{}"
         assert "open-sesame" not in page.evaluate("location.href + document.cookie")
-        page.evaluate("location.reload()")
+        page.reload()
         page.until_text("card payments", selector="main")
 
 
