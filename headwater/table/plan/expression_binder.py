@@ -168,7 +168,7 @@ class ExpressionBinder:
         name = node.name[0].upper()
         if name in ("GROUPING", "GROUPING_ID"):
             return Grouping(t.BIGINT.not_null(), self.bind_all(node.arguments), span=node.span)
-        definition = find_function(name)
+        definition = find_function(node.name[0])
         if definition.kind is FunctionKind.AGGREGATE:
             return self._aggregate(node)
         if node.over is not None or node.filter is not None or node.distinct:
