@@ -22,3 +22,8 @@ def to_parameter(column: pa.Array | pa.Scalar, source: LogicalType, target: Logi
 def spark_cast(text: str, source: LogicalType, target: LogicalType) -> str:
     """Cast an argument in Spark's SQL, where the types differ there."""
     return text if spark_type(source) == spark_type(target) else spark_cast_text(text, source, target)
+
+
+def repeated(value: pa.Scalar, rows: int) -> pa.Array:
+    """The value for every row. (Arrow's own refuses to repeat a map zero times.)"""
+    return pa.repeat(value, rows) if rows else pa.array([], value.type)

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from headwater.common.errors import FunctionTypeError
 from headwater.table.functions.aggregation import AggregateRecipe
-from headwater.table.functions.arguments import spark_cast, to_parameter
+from headwater.table.functions.arguments import repeated, spark_cast, to_parameter
 from headwater.table.functions.frame import Frame
 from headwater.table.types.arrow import to_arrow
 from headwater.table.types.logical import LogicalType
@@ -151,7 +151,7 @@ class Binding:
         if isinstance(found, pa.ChunkedArray):
             found = found.combine_chunks()
         if isinstance(found, pa.Scalar):
-            found = pa.repeat(found, frame.rows)
+            found = repeated(found, frame.rows)
         return found if found.type == wanted else found.cast(wanted)
 
     def spark(self, arguments: Sequence[str]) -> str:
@@ -212,7 +212,7 @@ class _ArrowUdf:
         if isinstance(found, pa.ChunkedArray):
             found = found.combine_chunks()
         if isinstance(found, pa.Scalar):
-            found = pa.repeat(found, frame.rows)
+            found = repeated(found, frame.rows)
         return _for_spark(found.cast(to_arrow(self._binding.result_type)))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 from functools import lru_cache
 
 _CLASSES = {
@@ -23,7 +24,9 @@ _TOKEN = re.compile(r"\\p\{\w+\}|\\.|\(\?<(?![=!])|\[|\]|.", re.DOTALL)
 def compile_java(pattern: str) -> re.Pattern[str] | None:
     """Return the pattern compiled for Python, or None if it is malformed."""
     try:
-        return re.compile(_translated(pattern), re.ASCII)
+        with warnings.catch_warnings():  # a set operation of Java looks like a mistake to Python
+            warnings.simplefilter("ignore", FutureWarning)
+            return re.compile(_translated(pattern), re.ASCII)
     except re.error:
         return None
 

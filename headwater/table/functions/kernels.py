@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from headwater.table.functions.arguments import repeated
 from headwater.table.functions.definition import Binding, Column, Kernel, SparkText
 from headwater.table.functions.frame import Frame
 from headwater.table.types.arrow import to_arrow
@@ -55,7 +56,7 @@ def _values(column: Column, rows: int) -> Iterable[Any]:
 
 def as_array(column: Column, rows: int) -> pa.Array:
     """A scalar repeated for every row."""
-    return pa.repeat(column, rows) if isinstance(column, pa.Scalar) else column
+    return repeated(column, rows) if isinstance(column, pa.Scalar) else column
 
 
 def any_null(columns: Sequence[Column]) -> Column:

@@ -186,3 +186,23 @@ def test_a_literal_stands_for_every_row() -> None:
     assert found.to_pylist() == ["a!", None]
     both = bind("+", of("INT NOT NULL", 1), of("INT NOT NULL", 2))
     assert both.kernel([pa.scalar(1, pa.int32()), pa.scalar(2, pa.int32())], Frame(rows=2)).to_pylist() == [3, 3]
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "values"),
+    [
+        ("=", [of("BYTES"), of("BYTES")], [True, True, None]),
+        ("STARTSWITH", [of("BYTES"), of("BYTES")], [True, True, None]),
+        ("DECODE", [of("BYTES"), of("CHAR(5) NOT NULL", "UTF-8")], ["ä", "\ufffd", None]),
+        (
+            "CAST",
+            [of("BYTES"), BoundArgument(parse_type("VARBINARY(1)"), parse_type("VARBINARY(1)"))],
+            [b"\xc3", b"\xff", None],
+        ),
+        ("CAST", [of("BYTES"), BoundArgument(t.STRING, t.STRING)], ["ä", "\ufffd", None]),
+    ],
+)
+def test_bytes(name: str, arguments: list[BoundArgument], values: list[object]) -> None:
+    column = pa.array(["ä".encode(), b"\xff", None], pa.binary())
+    scalars = {"DECODE": pa.scalar("UTF-8"), "CAST": pa.scalar(None)}
+    assert bind(name, *arguments).kernel([column, scalars.get(name, column)], Frame(rows=3)).to_pylist() == values

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from headwater.common.errors import ComputationError, FunctionTypeError
+from headwater.table.functions.definition import BoundArgument
 from headwater.table.functions.registry import all_functions, lookup
 from headwater.table.types.type_text import parse_type
 from tests.sql_functions import aggregate_cases
@@ -56,13 +59,12 @@ def test_the_aggregate_gives_flinks_result(case: Case) -> None:
     assert recipe is not None
     found = recipe.gather(aggregate_cases.arguments(case), aggregate_cases.OFFSETS, binding)
     values = canonical_values(found, binding.result_type)
-    assert same(values, expected["values"], binding.result_type), f"\n{values}\n{expected['values']}"
+    equal = same(values, expected["values"], binding.result_type, not_compared(case))
+    assert equal, f"\n{values}\n{expected['values']}"
 
 
 @pytest.mark.parametrize("case", CASES, ids=by_sql)
 def test_an_empty_frame_gives_an_empty_column(case: Case) -> None:
-    from dataclasses import replace
-
     binding = case.bind()
     assert len(binding.kernel(case.arrays([]), replace(FRAME, rows=0))) == 0
 
@@ -83,8 +85,6 @@ def test_every_difference_is_of_a_case() -> None:
 def test_an_error_says_what_a_function_takes() -> None:
     upper = lookup("upper")
     assert upper is not None
-    from headwater.table.functions.definition import BoundArgument
-
     with pytest.raises(FunctionTypeError, match="argument 1 must be of type string, found INT; use CAST"):
         upper.bind([BoundArgument(parse_type("INT"))])
     with pytest.raises(FunctionTypeError, match=r"takes 1 argument \(string\), found 0"):

@@ -67,7 +67,8 @@ def _to_bytes(text: str, target: t.BinaryType | t.VarBinaryType) -> str:
 def _to_number(text: str, source: LogicalType, target: LogicalType) -> str:
     name = spark_type(target)
     if isinstance(target, t.DecimalType):
-        return f"try_cast({text} AS {name})"
+        shown = f"CAST({text} AS STRING)" if source.root is _R.FLOAT else text  # 0.1, not 0.10000000149
+        return f"try_cast({shown} AS {name})"
     if target.root not in _BITS or source.root is _R.BOOLEAN:
         return f"CAST({text} AS {name})"
     bits = _BITS[target.root]

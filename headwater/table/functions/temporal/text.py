@@ -41,7 +41,7 @@ def _parse_prefix(text: str, pattern: str = DEFAULT_PATTERN) -> datetime.datetim
 
 def _parse(text: str, pattern: str | None = None) -> datetime.datetime | None:
     """A timestamp by a pattern; without one, as CAST reads it. None if it is malformed."""
-    if pattern is not None and pattern != DEFAULT_PATTERN:
+    if pattern not in (None, DEFAULT_PATTERN, "yyyy-MM-dd"):  # Flink reads these three alike
         return java_patterns.read(pattern, text)
     try:
         return _EPOCH + from_text.read_timestamp_us(text, 6) * _MICROSECOND
@@ -197,7 +197,9 @@ def _convert_tz(text: str, source: str, target: str) -> str | None:
     return java_patterns.write(DEFAULT_PATTERN, shown)
 
 
-_BIND_FORMAT: Any = one_of(call(TIMESTAMP, TEXT, result=t.STRING), call(TEXT, TEXT, result=t.STRING))
+_BIND_FORMAT: Any = one_of(
+    call(TIMESTAMP, TEXT, result=t.STRING, nullable=True), call(TEXT, TEXT, result=t.STRING, nullable=True)
+)
 
 FUNCTIONS = (
     FunctionDefinition(
