@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -23,11 +24,13 @@ from headwater.table.parser.ast import queries
 from headwater.table.parser.ast import statements as ast
 from headwater.table.parser.ast.base import Statement
 from headwater.table.parser.parse import parse_statement
+from headwater.table.parser.statement_grammar import StatementGrammar
 from headwater.table.plan.context import BindContext
 from headwater.table.plan.explain import explain
 from headwater.table.plan.insert_binder import bind_insert, sink
 from headwater.table.plan.nodes import Plan, Sink
 from headwater.table.plan.query_binder import bind_query
+from headwater.table.plan.relation_binder import scan
 from headwater.table.plan.table_binder import bind_columns, schema_of
 from headwater.table.statement_set import StatementSet
 from headwater.table.statements.create import CatalogChanges
@@ -135,8 +138,6 @@ class TableEnvironment:
         table = self._sink_table(identifier, insert.table)
         options = {key: value or "" for hint in insert.hints for key, value in hint.arguments if hint.name == "OPTIONS"}
         if options:
-            from dataclasses import replace
-
             table = replace(table, options={**table.options, **options})
         return bind_insert(insert, identifier, table, context)
 
@@ -177,8 +178,8 @@ class TableEnvironment:
     def _collect(self, plan: Plan) -> TableResult:
         self._require_batch()
         query = batch_query(plan)
-        for scan in query.sources.values():
-            source_of(scan.identifier, scan.table)  # a wrong option is an error before Spark starts
+        for read in query.sources.values():
+            source_of(read.identifier, read.table)  # a wrong option is an error before Spark starts
         table = get_executor().collect(query, self._configuration)
         return TableResult(query.row_type, table, ResultKind.SUCCESS_WITH_CONTENT)
 
@@ -190,8 +191,8 @@ class TableEnvironment:
         self._require_batch()
         prepared = [(batch_query(each.input), sink_of(each.identifier, each.table), each) for each in sinks]
         for query, _, _ in prepared:
-            for scan in query.sources.values():
-                source_of(scan.identifier, scan.table)
+            for read in query.sources.values():
+                source_of(read.identifier, read.table)
         for query, target, each in prepared:
             get_executor().write(query, target, each.overwrite, self._configuration)
         names = [str(each.identifier) for each in sinks]
@@ -245,7 +246,7 @@ class TableEnvironment:
             schema = RowType(fields=(RowField("f0", schema),), nullable=False)
         row_type = schema if isinstance(schema, RowType) else inferred_row_type(rows, schema)
         arrow = columns_of(rows, row_type, verify_schema)
-        return self._of_arrow(arrow, row_type)
+        return self._of_rows(arrow, row_type)
 
     def from_pandas(
         self, pdf: pandas.DataFrame, schema: RowType | Sequence[str] | None = None, split_num: int = 1
@@ -263,7 +264,7 @@ class TableEnvironment:
         columns = [
             column.cast(to_arrow(each.type)) for column, each in zip(arrow.columns, row_type.fields, strict=True)
         ]
-        return self._of_arrow(pa.table(columns, names=[each.name for each in row_type.fields]), row_type)
+        return self._of_rows(pa.table(columns, names=[each.name for each in row_type.fields]), row_type)
 
     def from_dataframe(self, df: Any) -> Table:
         """A table of a DataFrame of Spark. It is read when the query runs."""
@@ -278,14 +279,9 @@ class TableEnvironment:
             raise SqlError(f"from_dataframe(): {error}") from None
         return self._of_rows(df, RowType(fields=fields, nullable=False))
 
-    def _of_arrow(self, table: pa.Table, row_type: RowType) -> Table:
-        return self._of_rows(table, row_type)
-
     def _of_rows(self, rows: Any, row_type: RowType) -> Table:
         schema = ResolvedSchema(tuple(TableColumn(each.name, each.type) for each in row_type.fields))
         identifier = Identifier("*anonymous*", "*anonymous*", "values")
-        from headwater.table.plan.relation_binder import scan
-
         return Table(scan(identifier, CatalogTable(schema, rows=rows), self._context(""), bind_query), self)
 
     # -- Catalogs
@@ -296,8 +292,6 @@ class TableEnvironment:
         return Table(bind_query(query, self._context("")), self)
 
     def from_descriptor(self, descriptor: TableDescriptor) -> Table:
-        from headwater.table.plan.relation_binder import scan
-
         schema = self._schema_of_descriptor(descriptor)
         identifier = Identifier("*anonymous*", "*anonymous*", descriptor.get_options().get("connector", ""))
         table = CatalogTable(schema, descriptor.get_options(), tuple(descriptor.get_partition_keys()))
@@ -385,8 +379,6 @@ class TableEnvironment:
 
 def _parts(path: str) -> tuple[str, ...]:
     """The parts of a path such as `db.t` or `` `a b`.t ``."""
-    from headwater.table.parser.statement_grammar import StatementGrammar
-
     grammar = StatementGrammar(path)
     parts = grammar.dotted("a name")
     if not grammar.at_end():

@@ -11,7 +11,8 @@ import pyarrow as pa
 
 from headwater.common.types import Row
 from headwater.table.batch.rows import boxed, python_rows, tableau, texts_of
-from headwater.table.types.logical import RowType, VarCharType
+from headwater.table.types.arrow import to_arrow
+from headwater.table.types.logical import BOOLEAN, STRING, RowField, RowType, VarCharType
 
 
 class ResultKind(Enum):
@@ -68,9 +69,6 @@ class TableResult:
         kind: ResultKind = ResultKind.SUCCESS_WITH_CONTENT,
     ) -> TableResult:
         """Rows of text, as SHOW and DESCRIBE give them."""
-        from headwater.table.types.arrow import to_arrow
-        from headwater.table.types.logical import BOOLEAN, STRING, RowField
-
         fields = []
         columns = []
         for place, name in enumerate(names):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime
 
 from headwater.table.plan.expressions import Literal
-from headwater.table.types import logical as t
 from headwater.table.types.logical import TypeRoot
 from headwater.table.types.spark import spark_type
 
@@ -55,7 +54,3 @@ def _interval(value: datetime.timedelta) -> str:
 
 def quoted(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
-
-
-def is_simple(type_: t.LogicalType) -> bool:
-    return type_.root not in (TypeRoot.ARRAY, TypeRoot.MAP, TypeRoot.MULTISET, TypeRoot.ROW)

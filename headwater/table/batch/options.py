@@ -7,8 +7,6 @@ from collections.abc import Iterable, Mapping
 
 from headwater.common.errors import SqlError
 
-_TRUE, _FALSE = ("true",), ("false",)
-
 
 class TableOptions:
     """The options of one table. Every one that nobody asked for is an error: see `check`."""

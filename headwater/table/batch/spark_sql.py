@@ -10,7 +10,7 @@ from headwater.table.batch.literals import quoted, spark_literal
 from headwater.table.batch.spark_expressions import SparkExpressions, column_name
 from headwater.table.batch.spark_windows import window_table
 from headwater.table.functions.definition import Binding
-from headwater.table.plan.expressions import AggregateCall, ExistsSubquery, Grouping, InSubquery, Literal, Rex
+from headwater.table.plan.expressions import AggregateCall, ExistsSubquery, Grouping, InSubquery, Literal
 from headwater.table.plan.nodes import (
     Aggregate,
     Filter,
@@ -25,7 +25,7 @@ from headwater.table.plan.nodes import (
     Values,
     WindowTable,
 )
-from headwater.table.types.logical import RowField, RowType
+from headwater.table.types.logical import ArrayType, RowField, RowType
 from headwater.table.types.spark import spark_type
 
 _names = itertools.count(1)
@@ -111,12 +111,9 @@ class _Writer:
             return f"SELECT * FROM VALUES {rows} AS v({', '.join(names)})"
         selects = []
         for row in values.rows:
-            items = (f"{self._typed(value)} AS {name}" for value, name in zip(row, names, strict=True))
+            items = (f"{self.expressions.text(value)} AS {name}" for value, name in zip(row, names, strict=True))
             selects.append(f"SELECT {', '.join(items)}")
         return " UNION ALL ".join(selects)
-
-    def _typed(self, rex: Rex) -> str:
-        return self.expressions.text(rex)
 
     def _project(self, project: Project) -> str:
         for _, rex in project.items:
@@ -228,8 +225,6 @@ class _Writer:
 
 
 def _row_fields(node: Unnest) -> list[str]:
-    from headwater.table.types.logical import ArrayType
-
     array = node.collection.type
     assert isinstance(array, ArrayType) and isinstance(array.element, RowType)
     return [each.name for each in array.element.fields]

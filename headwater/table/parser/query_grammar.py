@@ -9,7 +9,6 @@ from headwater.table.parser.pattern_grammar import PatternGrammar
 from headwater.table.parser.tokens import Kind
 
 _JOINS = ("JOIN", "INNER", "LEFT", "RIGHT", "FULL", "CROSS", "NATURAL")
-_SELECT_WORDS = ("FROM", "WHERE", "GROUP BY", "HAVING", "WINDOW", "ORDER BY", "LIMIT", "UNION")
 
 
 class QueryGrammar(PatternGrammar):

@@ -11,14 +11,14 @@ from headwater.table.parser.ast.base import Expression, Query
 from headwater.table.plan.calls import cast
 from headwater.table.plan.context import BindContext, new_column
 from headwater.table.plan.expression_binder import Allowed, ExpressionBinder
-from headwater.table.plan.expressions import Literal, Rex, ref
-from headwater.table.plan.nodes import Aggregate, Plan, SetOperation, Sort, Values
+from headwater.table.plan.expressions import Rex, ref
+from headwater.table.plan.nodes import Plan, SetOperation, Sort, Values
+from headwater.table.plan.ordinals import ordinal
 from headwater.table.plan.projections import cast_columns
 from headwater.table.plan.scope import Range, Scope
 from headwater.table.plan.select_binder import SelectBinder
 from headwater.table.types import casts
-from headwater.table.types import logical as t
-from headwater.table.types.logical import LogicalType, TypeRoot
+from headwater.table.types.logical import LogicalType
 
 
 def bind_query(query: Query, context: BindContext, outer: Scope | None = None) -> Plan:
@@ -60,17 +60,6 @@ def _ordered(query: ast.Ordered, context: BindContext, outer: Scope | None) -> P
         else:
             keys.append(binder.bind_order((item,))[0])
     return Sort(plan, tuple(keys), offset, limit)
-
-
-def ordinal(item: ex.SortItem, count: int, context: BindContext) -> int | None:
-    """The place that `ORDER BY 2` means; None if the item is no number."""
-    node = item.expression
-    if not isinstance(node, ex.Number) or not node.text.isdigit():
-        return None
-    place = int(node.text)
-    if not 1 <= place <= count:
-        raise context.error(f"ORDER BY {place}: there are {count} columns", node.span)
-    return place - 1
 
 
 def _count(node: Expression | None, clause: str, context: BindContext) -> int | None:
@@ -129,15 +118,3 @@ def set_operation(operator: str, everything: bool, left: Plan, right: Plan) -> P
         types.append(found)
     columns = tuple(new_column(column.name, type_) for column, type_ in zip(left.columns, types, strict=True))
     return SetOperation(cast_columns(left, types), cast_columns(right, types), operator, everything, columns)
-
-
-def distinct(plan: Plan) -> Plan:
-    """Each row once."""
-    return Aggregate(plan, tuple((column, ref(column)) for column in plan.columns), ())
-
-
-def typed_null(type_: LogicalType) -> Literal:
-    return Literal(type_ if type_.root is TypeRoot.NULL else type_.with_nullable(True), None)
-
-
-BOOLEAN = t.BOOLEAN

@@ -16,7 +16,7 @@ from headwater.table.plan.context import BindContext, new_column
 from headwater.table.plan.expression_binder import Allowed, ExpressionBinder
 from headwater.table.plan.expressions import TRUE, Column, ColumnRef, Literal, Rex, ref
 from headwater.table.plan.given import Given
-from headwater.table.plan.nodes import Filter, Join, Plan, Project, Scan, Unnest
+from headwater.table.plan.nodes import Filter, Join, Plan, Project, Scan, Unnest, Values
 from headwater.table.plan.projections import renamed
 from headwater.table.plan.renumber import renumbered
 from headwater.table.plan.scope import Range, Scope
@@ -178,8 +178,6 @@ class RelationBinder:
 
     def _alone(self, node: ast.Unnest) -> Bound:
         """UNNEST as the first relation: of one row without columns."""
-        from headwater.table.plan.nodes import Values
-
         plan = self._unnest(node, Values(((),), ()), Scope(parent=self._outer), outer=False)
         return Bound(plan, (Range((), plan.added),))
 

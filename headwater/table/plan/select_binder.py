@@ -14,6 +14,7 @@ from headwater.table.plan.expression_binder import Allowed, ExpressionBinder
 from headwater.table.plan.expressions import Column, ColumnRef, Rex, SortKey, WindowCall, ref
 from headwater.table.plan.grouping import Grouped, expand_sets, has_aggregate, has_window
 from headwater.table.plan.nodes import Aggregate, Filter, Over, Plan, Project, Sort, Values, WindowTable
+from headwater.table.plan.ordinals import ordinal
 from headwater.table.plan.projections import unique_names
 from headwater.table.plan.relation_binder import Bound, RelationBinder
 from headwater.table.plan.scope import Scope
@@ -162,7 +163,7 @@ class SelectBinder:
     ) -> tuple[Plan, tuple[Column, ...]]:
         """The older GROUP BY TUMBLE(…) as a windowing table function. SESSION is per value of the other groups."""
         try:
-            kind, time, lengths = group_window(node, binder, plan)
+            kind, time, lengths = group_window(node, binder)
             partition: list[Column] = []
             items: list[tuple[Column, Rex]] = []
             if kind == "SESSION":
@@ -193,7 +194,7 @@ class SelectBinder:
         meaning, columns = self._group_window
         binder = ExpressionBinder(self._context, self._scope, self._bind_query, Allowed("SELECT"))
         try:
-            found, time, lengths = group_window(replace(node, name=(kind,)), binder, Values(((),), ()))
+            found, time, lengths = group_window(replace(node, name=(kind,)), binder)
         except SqlError as error:
             if str(error).startswith("line "):
                 raise
@@ -207,8 +208,6 @@ class SelectBinder:
     def _order(
         self, order_by: Sequence[ex.SortItem], scope: Scope, names: list[str], items: list[Rex]
     ) -> list[SortKey]:
-        from headwater.table.plan.query_binder import ordinal
-
         aliases = dict(zip(reversed(names), reversed(items), strict=True))
         binder = self._binder(scope, self._allowed("ORDER BY"), aliases)
         keys = []

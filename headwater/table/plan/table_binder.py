@@ -13,7 +13,7 @@ from headwater.table.plan.nodes import Plan
 from headwater.table.plan.query_binder import bind_query
 from headwater.table.plan.scope import Range, Scope
 from headwater.table.plan.types import logical_type
-from headwater.table.types.logical import LocalZonedTimestampType, LogicalType, RowType, TimestampType
+from headwater.table.types.logical import LocalZonedTimestampType, LogicalType, TimestampType
 
 
 def bind_columns(
@@ -145,7 +145,3 @@ def like(table: CatalogTable | CatalogView, options: tuple[ast.LikeOption, ...])
         table.comment,
         table.sql,
     )
-
-
-def row_type(schema: ResolvedSchema) -> RowType:
-    return schema.physical_row()

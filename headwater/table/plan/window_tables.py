@@ -10,7 +10,7 @@ from headwater.common.errors import SqlError
 from headwater.table.parser.ast import expressions as ast
 from headwater.table.parser.ast.base import Expression
 from headwater.table.plan.context import new_column
-from headwater.table.plan.expressions import Column, Literal, Rex
+from headwater.table.plan.expressions import Column, ColumnRef, Literal, Rex
 from headwater.table.plan.nodes import Plan, WindowTable
 from headwater.table.types import logical as t
 
@@ -91,10 +91,8 @@ def table_arguments(call: ast.Call, kind: str) -> dict[str, Expression]:
     return found
 
 
-def group_window(node: ast.Call, binder: ExpressionBinder, plan: Plan) -> tuple[str, Column, dict[str, int]]:
+def group_window(node: ast.Call, binder: ExpressionBinder) -> tuple[str, Column, dict[str, int]]:
     """TUMBLE(time, size), HOP(time, slide, size) or SESSION(time, gap) of GROUP BY: its kind, column and lengths."""
-    from headwater.table.plan.expressions import ColumnRef
-
     kind = node.name[0].upper()
     words = {"TUMBLE": ("SIZE",), "HOP": ("SLIDE", "SIZE"), "SESSION": ("GAP",)}[kind]
     if len(node.arguments) != 1 + len(words):
