@@ -50,8 +50,9 @@ test: java setup $(ARCHIVE) ## All tests: the fast ones first, then those on Spa
 test-fast: setup ## Only the tests that need no Spark (seconds)
 	$(IN_RAM) $(PYTEST) $(FAST)
 
-test-long: setup ## More of what needs no Spark: 20,000 generated patterns against brute force (minutes)
+test-long: java setup ## More of some tests: 20,000 generated patterns against brute force; 200 readers of state while slots die (minutes)
 	CEP_CASES=20000 $(IN_RAM) $(PYTEST) $(FAST) tests/unit/operators/cep/test_matcher_oracle.py
+	STATE_LOAD=full $(PYTEST) -s tests/recovery/test_state_queries.py
 
 chaos: java setup $(ARCHIVE) ## 3,000 seeded histories of the engine, then real processes: 100 kills, 50 stops, 10 executors, every step of a cluster (an hour)
 	$(BIN)/python scripts/chaos.py
@@ -84,9 +85,10 @@ fmt: setup ## Format the code and repair what ruff can repair
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-docs: setup ## Write docs/configuration.md and docs/sql/functions.md anew from the code
+docs: setup ## Write docs/configuration.md, docs/sql/functions.md and the pictures of docs/cep.md anew from the code
 	$(BIN)/python scripts/generate_configuration_docs.py
 	$(BIN)/python scripts/generate_function_docs.py
+	$(BIN)/python scripts/generate_cep_pictures.py
 
 lock: ## Pin the dependencies anew (needs uv)
 	uv pip compile pyproject.toml --group dev --universal --python-version 3.11 --generate-hashes --upgrade --quiet \

@@ -27,6 +27,7 @@ from benchmarks.harness.process import Program
 from benchmarks.in_process.cases import in_process_cases, in_process_targets
 from benchmarks.joins.cases import join_cases, join_targets
 from benchmarks.latency.cases import latency_cases, latency_targets
+from benchmarks.patterns.cases import pattern_cases, pattern_targets
 from benchmarks.windows.cases import window_cases, window_targets
 
 SPARK_BARE = "bare spark.range(1).count()"
@@ -41,6 +42,7 @@ def cases() -> tuple[Case, ...]:
         _keyed_count("keyed_count_1m", "Keyed count-and-sum, 1,000,000 keys", 1_000_000),
         *window_cases(),
         *join_cases(),
+        *pattern_cases(),
         _grep(),
         *latency_cases(),
         *engine_cases(),
@@ -104,6 +106,7 @@ def targets(cores: int) -> tuple[Target, ...]:
         ),
         *window_targets(),
         *join_targets(),
+        *pattern_targets(),
         *checkpoint_targets(),
         *in_process_targets(),
         Target(

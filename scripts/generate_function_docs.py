@@ -39,15 +39,17 @@ calls over awkward values, and the tests compare the vectorised kernels (streams
 """
 
 GENERAL = (
-    "- Times before 1970: Flink's fields, roundings and casts of timestamps divide towards zero (1969-12-31 23:59 has the",
-    "  hour 0, 1900-03-01 12:30 the hour -11). Here they are right, in streams and on Spark.",
-    "- `FLOOR` and `CEIL` of a `TIMESTAMP_LTZ` to days or more: Flink takes the offset of the moment itself, here it is that",
-    "  of the result. `CEIL(date TO DAY)` is the next day in Flink; `CEIL(t TO WEEK)` of a Sunday its own midnight.",
+    "- Times before 1970: Flink's fields, roundings and casts of timestamps divide towards zero (1969-12-31 23:59 has",
+    "  the hour 0, 1900-03-01 12:30 the hour -11). Here they are right, in streams and on Spark.",
+    "- `FLOOR` and `CEIL` of a `TIMESTAMP_LTZ` to days or more: Flink takes the offset of the moment itself, here it",
+    "  is that of the result. `CEIL(date TO DAY)` is the next day in Flink; `CEIL(t TO WEEK)` of a Sunday is its own",
+    "  midnight.",
     "- The year 0 and years after 9999 are unknown here. A key of a map cannot be NULL.",
+    "- Decimals compare exactly; Flink rounds to 38 digits first, so that DECIMAL(38, 0) 1 equals 1.25 there.",
     "- A string compares with a date or time, and with nothing else that is no string.",
     "- `CASE` of FLOAT and DOUBLE is DOUBLE; in Flink it has the type of the first.",
-    "- `IS DISTINCT FROM`, `IN`, `BETWEEN`, `MIN` and `MAX` of NaN: Spark takes NaN for equal to itself and greater than all",
-    "  numbers.",
+    "- `IS DISTINCT FROM`, `IN`, `BETWEEN`, `MIN` and `MAX` of NaN: Spark takes NaN for equal to itself and greater",
+    "  than all numbers.",
     "- An overflow of `SUM` of decimals is NULL; Flink goes on from there with the next value.",
 )
 

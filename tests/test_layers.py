@@ -23,7 +23,7 @@ LAYERS: tuple[frozenset[str], ...] = (
     frozenset({"table", "cep", "datastream"}),
     frozenset({"compat"}),
     frozenset({"runtime"}),
-    frozenset({"state_processor", "testing"}),
+    frozenset({"state_processor", "queryable_state", "testing"}),
     frozenset({"cli", "server", "demo"}),
 )
 """From the lowest to the highest. A package may import itself and what is below it."""

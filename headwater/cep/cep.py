@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from headwater.cep.dynamic import DynamicPatternStream, PatternReader, check_patterns
 from headwater.cep.pattern import Pattern
 from headwater.cep.pattern_stream import PatternStream
+from headwater.cep.trace import PatternTrace, trace
 from headwater.common.errors import TypeMismatchError, short_repr
 from headwater.datastream.data_stream import DataStream
 
@@ -29,6 +30,17 @@ class CEP:
             raise TypeMismatchError(f"CEP.pattern() expects a Pattern, found {short_repr(pattern)}")
         found = PatternStream(stream, pattern)
         return found if comparator is None else found.with_comparator(comparator)
+
+    @staticmethod
+    def trace(
+        pattern: Pattern, events: Iterable[Any], timestamps: Callable[[Any], int] | Iterable[int] | None = None
+    ) -> PatternTrace:
+        """Run `pattern` over a few events of one key, here and now, and tell what became of each partial match.
+
+        `timestamps` are in ms: one per event, or a function of the event; without them, event number n happens at n.
+        The result's text is a table, `to_svg()` is a picture. Not for whole streams: it keeps all it sees.
+        """
+        return trace(pattern, events, timestamps)
 
     @staticmethod
     def dynamic_patterns(

@@ -12,6 +12,8 @@ from headwater.operators.cep.conditions import Always, Both, Condition, Either, 
 from headwater.operators.cep.skip import AfterMatchSkipStrategy
 from headwater.operators.cep.steps import Contiguity, Group, Negation, Part, PatternSteps, Step
 
+LONGEST_MS = 1_000 * 366 * 86_400_000
+
 
 class Pattern:
     """A sequence of steps. `next` and its sisters return a longer pattern; the other methods change its last step.
@@ -288,6 +290,9 @@ def _number(method: str, value: Any, least: int) -> int:
 
 def _duration(name: str, duration: DurationLike) -> int:
     try:
-        return to_millis(duration, name, minimum=1)
+        millis = to_millis(duration, name, minimum=1)
     except ConfigurationError as error:
         raise PatternError(str(error)) from None
+    if millis > LONGEST_MS:
+        raise PatternError(f"{name}: {millis} ms are more than a thousand years; leave it out for no limit")
+    return millis

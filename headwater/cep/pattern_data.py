@@ -32,6 +32,10 @@ _OF_STEPS = frozenset(
     {"name", "steps", "where", "or_where", "until", "times", "one_or_more", "times_or_more", "optional", "greedy",
      "consecutive", "allow_combinations", "gap_ms", "window_time_ms", *_FOLLOWS}
 )  # fmt: skip
+_YES_OR_NO = ("one_or_more", "optional", "greedy", "consecutive", "allow_combinations")
+MAX_STEPS = 200
+MAX_DEPTH = 20
+"""Of groups in groups, and of conditions in conditions. Whoever sends a pattern to a running job must not stop it."""
 _OF_PATTERNS = frozenset({"steps", "within_ms", "skip"})
 
 
@@ -52,7 +56,10 @@ def pattern_from_data(data: Any, functions: Functions | None = None) -> Pattern:
     pattern = _sequence(data.get("steps"), functions or {}, _skip(data.get("skip", "no_skip")))
     if "within_ms" in data:
         pattern = pattern.within(data["within_ms"])
-    _check_names(pattern.steps())
+    steps = pattern.steps()
+    if (count := sum(1 for _ in all_steps(steps.parts))) > MAX_STEPS:
+        raise PatternError(f"the pattern has {count} steps; at most {MAX_STEPS} are allowed")
+    _check_names(steps)
     return pattern
 
 
@@ -100,7 +107,9 @@ def pattern_to_json(pattern: Pattern) -> str:
 # -- from data --------------------------------------------------------------------------------------------------------
 
 
-def _sequence(steps: Any, functions: Functions, skip: AfterMatchSkipStrategy | None = None) -> Pattern:
+def _sequence(steps: Any, functions: Functions, skip: AfterMatchSkipStrategy | None = None, depth: int = 0) -> Pattern:
+    if depth > MAX_DEPTH:
+        raise PatternError(f"groups are nested more than {MAX_DEPTH} deep")
     if not isinstance(steps, list) or not steps:
         raise PatternError(f"'steps' must be a list with at least one step, found {short_repr(steps, 200)}")
     pattern: Pattern | None = None
@@ -118,7 +127,7 @@ def _sequence(steps: Any, functions: Functions, skip: AfterMatchSkipStrategy | N
                 raise PatternError(
                     f"{where} has 'steps', so it is a group; its name must be \"group\", found {given!r}"
                 )
-            given = _sequence(data["steps"], functions)
+            given = _sequence(data["steps"], functions, depth=depth + 1)
         pattern = Pattern.begin(given, skip) if pattern is None else getattr(pattern, follows[0])(given)
         _configure(pattern, data, functions)
     return pattern  # type: ignore[return-value]  # there is at least one step
@@ -128,6 +137,9 @@ def _configure(pattern: Pattern, data: dict[str, Any], functions: Functions) -> 
     for method in ("where", "or_where"):
         for given in _listed(data.get(method)):
             getattr(pattern, method)(_condition(given, functions))
+    for word in _YES_OR_NO:
+        if not isinstance(data.get(word, False), bool):
+            raise PatternError(f"'{word}' must be true or false, found {data[word]!r}")
     window = data.get("window_time_ms")
     repeats = [word for word in ("times", "one_or_more", "times_or_more") if data.get(word)]
     if len(repeats) > 1:
@@ -150,19 +162,21 @@ def _configure(pattern: Pattern, data: dict[str, Any], functions: Functions) -> 
         pattern.within(data["gap_ms"], WithinType.PREVIOUS_AND_CURRENT)
 
 
-def _condition(given: Any, functions: Functions) -> Condition:
+def _condition(given: Any, functions: Functions, depth: int = 0) -> Condition:
+    if depth > MAX_DEPTH:
+        raise PatternError(f"conditions are nested more than {MAX_DEPTH} deep")
     if isinstance(given, str):
         return expression(given)
     if isinstance(given, dict) and len(given) == 1:
         ((kind, value),) = given.items()
         if kind == "function":
-            if value not in functions:
+            if not isinstance(value, str) or value not in functions:
                 known = ", ".join(sorted(functions)) or "none is"
                 raise PatternError(f"the pattern names the function {value!r}; registered: {known}")
             found = condition_of("where", value, functions[value])
             return Test(NamedFunction(value, functions[value]), found.needs_context, value)
         if kind in ("and", "or") and isinstance(value, list) and len(value) == 2:
-            first, second = (_condition(each, functions) for each in value)
+            first, second = (_condition(each, functions, depth + 1) for each in value)
             return Both(first, second) if kind == "and" else Either(first, second)
     raise PatternError(
         f'a condition must be an expression, {{"function": name}}, or {{"and" or "or": [two of them]}}; '

@@ -31,6 +31,7 @@ VERBS = {
         "headwater.cli.checkpoints:checkpoints",
         "how long a job's checkpoints take and how large they are; which are retained",
     ),
+    "state": ("headwater.cli.state:state", "read the state of a running job: ls, get, scan, watch, sql"),
     "why": ("headwater.cli.why:why", "why a running job emits nothing: the cause, and the cure"),
     "savepoint": (
         "headwater.cli.savepoint:savepoint",

@@ -15,7 +15,7 @@ from headwater.common.watermark_strategy import WatermarkStrategy
 from headwater.datastream.broadcast_stream import BroadcastConnectedStream, BroadcastStream
 from headwater.datastream.closeable_iterator import CloseableIterator
 from headwater.datastream.connected_streams import ConnectedStreams
-from headwater.datastream.connectors.function_sink import FunctionSink
+from headwater.datastream.connectors.function_sink import DiscardSink, FunctionSink
 from headwater.datastream.connectors.print_sink import PrintSink
 from headwater.datastream.data_stream_sink import DataStreamSink
 from headwater.datastream.field_check import check_field
@@ -26,6 +26,7 @@ from headwater.datastream.key_selection import KeyFunction, key_function, partit
 from headwater.datastream.no_effect import warn_no_effect
 from headwater.datastream.operator_settings import OperatorSettings
 from headwater.datastream.plain_process_function import PlainKeyedProcessFunction, PlainProcessFunction
+from headwater.datastream.queryable_state_stream import KeepInState, QueryableStateStream, queryable_descriptor
 from headwater.datastream.timestamps import timestamps_node
 from headwater.datastream.windowed_stream import AllWindowedStream, WindowedStream
 from headwater.graph.plan import Exchange
@@ -60,7 +61,7 @@ from headwater.operators.process import KeyedProcessOperator, ProcessOperator
 from headwater.operators.reduce import KeyedReduceOperator
 from headwater.operators.sink import SinkOperator
 from headwater.operators.window.count_assigners import CountSlidingWindowAssigner, CountTumblingWindowAssigner
-from headwater.state.descriptors import MapStateDescriptor
+from headwater.state.descriptors import MapStateDescriptor, StateDescriptor
 from headwater.time.assigners import WindowAssigner
 
 if TYPE_CHECKING:
@@ -475,6 +476,19 @@ class KeyedStream(DataStream):
         check_no_generator("reduce", func)
         factory = partial(KeyedReduceOperator, self._key_selector, func)
         return self._add("reduce", "Reduce", factory, func, keeps_type=True, keyed=True)
+
+    def as_queryable_state(
+        self, queryable_state_name: str, state_descriptor: StateDescriptor | None = None
+    ) -> QueryableStateStream:
+        """Keep the last record of each key where clients can query it, under a name that is unique in the job.
+
+        Ends the stream, as in Flink. With a ReducingStateDescriptor, records are folded instead. Every keyed state can
+        be queried by its operator and name; this needs no function for it.
+        """
+        descriptor = queryable_descriptor(queryable_state_name, state_descriptor)
+        kept = self.process(KeepInState(descriptor)).name(f"Queryable state: {queryable_state_name}")
+        kept._add_sink(DiscardSink(), "Discard", like_input=True)
+        return QueryableStateStream(queryable_state_name, descriptor, kept)
 
     def window(self, window_assigner: WindowAssigner[Any, Any]) -> WindowedStream:
         """Cut the records of each key into windows."""

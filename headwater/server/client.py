@@ -46,6 +46,15 @@ class RestClient:
         self._base = f"{match[1] or 'http'}://{match[2]}:{match[3]}"
         self._token = token
 
+    @property
+    def base(self) -> str:
+        """The server's address: `http://host:port`."""
+        return self._base
+
+    @property
+    def token(self) -> str | None:
+        return self._token
+
     def get(self, path: str, **query: Any) -> Any:
         return self._json("GET", path + (f"?{urlencode(query)}" if query else ""))
 

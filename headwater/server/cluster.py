@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from headwater.common.errors import HeadwaterError
+from headwater.common.query_error import QueryError
 from headwater.runtime.job.run_directory import JobCard, RunDirectory
 from headwater.server.http_error import HttpError, job_not_found, not_reachable
 
@@ -84,7 +85,7 @@ class RunningJob:
     ended = False
 
     def __init__(self, directory: RunDirectory, card: JobCard) -> None:
-        self._directory = directory
+        self.directory = directory
         self.card = card
         self.job_id = card.job_id
         self.token_digest = card.token_digest
@@ -100,12 +101,14 @@ class RunningJob:
             raise not_reachable(f"the driver of job {card.job_id} (pid {card.pid}) does not answer") from None
         except (OSError, ValueError, asyncio.IncompleteReadError):
             raise not_reachable(f"the driver of job {card.job_id} (pid {card.pid}) has just ended, or hangs") from None
+        if "query" in answer:
+            raise QueryError.from_json(answer["query"])
         if "error" in answer:
             raise RefusedByJob(str(answer["error"]))
         return answer["ok"]
 
     async def _converse(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        connection = self._directory.connect(self.card, blocking=False)
+        connection = self.directory.connect(self.card, blocking=False)
         reader, writer = await asyncio.open_unix_connection(sock=connection, limit=LONGEST_ANSWER)
         try:
             writer.write(json.dumps(request).encode() + b"\n")

@@ -9,6 +9,7 @@ from headwater.server.cluster import Cluster, Submissions
 from headwater.server.gate import Gate
 from headwater.server.programs import ProgramFolder
 from headwater.server.route import Route
+from headwater.server.state_readers import StateReaders
 from headwater.server.triggers import Triggers
 
 
@@ -19,6 +20,7 @@ class Services:
     cluster: Cluster
     gate: Gate
     triggers: Triggers = field(default_factory=Triggers)
+    state_readers: StateReaders = field(default_factory=StateReaders)
     programs: ProgramFolder | None = None
     """Where uploaded programs are; None: this server takes none."""
     submissions: Submissions | None = None

@@ -46,3 +46,15 @@ def absorbed(older: Log, newer: Log, combine: Combine | None = None) -> Log:
 def keep_first(log: Log, keys: Iterable[Any], befores: Iterable[Any]) -> None:
     """Add (key, before) to `log` for keys that it does not have. Runs without a Python instruction per key."""
     deque(map(log.setdefault, keys, befores), maxlen=0)
+
+
+def keep_log(kept: dict[int, Log], epoch: int, log: Log, combination: tuple[Combine | None] | None) -> None:
+    """Keep the log of the changes after `epoch` for readers; joined with the last kept one if `combination` says how.
+
+    So what is kept grows with the number of keys, not with the time.
+    """
+    if combination is not None and kept:
+        last = max(kept)
+        kept[last] = absorbed(kept[last], log, combination[0])
+    else:
+        kept[epoch] = log

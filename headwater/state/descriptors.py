@@ -34,6 +34,7 @@ class StateDescriptor(ABC):
         self.name = name
         self.type_info = type_info
         self._ttl_config: StateTtlConfig | None = None
+        self._queryable_name: str | None = None
         self._migrations: dict[int, Callable[[Any], Any]] = {}
 
     def get_name(self) -> str:
@@ -53,6 +54,30 @@ class StateDescriptor(ABC):
         """Return the TTL if there is one and it is enabled, otherwise None."""
         config = self._ttl_config
         return config if config is not None and config.is_enabled() else None
+
+    def set_queryable(self, queryable_state_name: str) -> None:
+        """Let clients find this state under that name, which must be unique in the job. As in Flink, it is set once.
+
+        Every keyed state can be queried by its operator and its own name. The name here does not change when the
+        operator does, and reads of the last checkpoint work from the first one on with every state backend.
+        """
+        if not isinstance(queryable_state_name, str) or not queryable_state_name:
+            raise StateError(
+                f"state '{self.name}': a queryable name must be a string that is not empty, found "
+                f"{queryable_state_name!r}"
+            )
+        if self._queryable_name is not None:
+            raise StateError(
+                f"state '{self.name}' already has the queryable name '{self._queryable_name}'; set it once"
+            )
+        self._queryable_name = queryable_state_name
+
+    def is_queryable(self) -> bool:
+        """True if `set_queryable` was called."""
+        return self._queryable_name is not None
+
+    def get_queryable_state_name(self) -> str | None:
+        return self._queryable_name
 
     def migrate_with(self, function: Callable[[Any], Any], *, to_version: int) -> Self:
         """Declare that values of this state have version `to_version`; `function` makes one from the version before.

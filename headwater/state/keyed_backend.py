@@ -7,13 +7,13 @@
     checkpoint_completed()    or checkpoint_failed(): later, when the checkpoint settles
 
 A checkpoint may span many epochs, and epochs go on while one is in flight; there is at most one. All calls come from
-the processing thread, except `committed_value`.
+the processing thread, except `committed_value` and those of `ReadableBackend`.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final, overload
 
 from headwater.common.errors import StateError
@@ -99,6 +99,9 @@ class KeyedStateBackend(ABC):
     @abstractmethod
     def get_element_panes(self, name: str) -> ElementPanes:
         """Return panes for the elements of windows, used many at a time."""
+
+    def describe_panes(self, name: str, size_ms: int, result_of: Callable[[Any], Any] | None) -> None:
+        """Say how panes are shown to readers: how long they are, and what `result_of` makes of a value."""
 
     @abstractmethod
     def _get_state(self, descriptor: StateDescriptor, namespaced: bool) -> State: ...

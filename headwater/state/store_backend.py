@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import threading
 from abc import abstractmethod
-from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass, field
-from typing import Any, Generic, Protocol, TypeVar, cast
+from collections.abc import Iterable, Iterator
+from typing import Any, cast
 
 from headwater.common.errors import StateError
 from headwater.state.api import State
@@ -14,51 +12,17 @@ from headwater.state.descriptors import AggregatingStateDescriptor, ReducingStat
 from headwater.state.evolution.migration import Convert, refuse_changed_keys, refuse_moved_keys
 from headwater.state.evolution.stored_form import StoredForm
 from headwater.state.folding import FoldingAggregatingState, FoldingReducingState
-from headwater.state.heap.store import ABSENT, KeyScope
+from headwater.state.heap.store import KeyScope
 from headwater.state.keyed_backend import KeyedStateBackend
 from headwater.state.panes import ElementPanes, FoldedPanes
+from headwater.state.readable_backend import ReadableBackend
+from headwater.state.registered import Registered, S
 from headwater.state.snapshot import payload as codec
 from headwater.state.snapshot.entries import Entries
 from headwater.state.snapshot.layout import StateLayout
 from headwater.state.snapshot.section import EVENT_TIMERS, KEYED, PROCESSING_TIMERS, Section
-from headwater.state.ttl.expiring import TtlPolicy, TtlState, expiring
+from headwater.state.ttl.expiring import TtlPolicy, expiring
 from headwater.state.type_check import StateTypeCheck, WrittenStore
-
-
-class Store(Protocol):
-    """Holds one state. These are the methods that all backends use."""
-
-    def clear(self) -> None: ...
-
-    def committed(self, key: Any) -> Any: ...
-
-    def keys_stored(self) -> Collection[Any]: ...
-
-    def checkpoint_completed(self) -> None: ...
-
-    def checkpoint_failed(self) -> None: ...
-
-
-S = TypeVar("S", bound=Store)
-
-
-@dataclass
-class Registered(Generic[S]):
-    """One state of a backend. A restored state has only a form and a store until the program asks for it."""
-
-    form: StoredForm
-    store: S
-    state: State | None = None
-    descriptor: StateDescriptor | None = None
-    policy: TtlPolicy | None = None
-    expiring: TtlState | None = None
-    type_check: StateTypeCheck | None = None
-    to_examine: Iterator[Any] = field(default_factory=lambda: iter(()))
-    """Keys that the current round of TTL clean-up has not examined yet. Only the heap backend uses it."""
-
-    @property
-    def layout(self) -> StateLayout:
-        return self.form.layout
 
 
 class _NamespaceScope:
@@ -78,16 +42,13 @@ class _NamespaceScope:
         self._backend.current_key, self._backend.current_namespace = pair
 
 
-class StoreBackend(KeyedStateBackend, Generic[S]):
+class StoreBackend(ReadableBackend[S]):
     """A keyed backend with one store per state. Subclasses define the stores, the epochs and the snapshots."""
 
     def __init__(self, uid: str, max_parallelism: int, key_groups: range) -> None:
         super().__init__(uid, max_parallelism, key_groups)
-        self._states: dict[str, Registered[S]] = {}
         self._namespace_scope = _NamespaceScope(self)
         self._in_epoch = False
-        self._boundary = threading.Lock()
-        """Held while the committed state changes, and while a query reads it."""
 
     # --- for subclasses
 
@@ -169,13 +130,6 @@ class StoreBackend(KeyedStateBackend, Generic[S]):
     def _scope(self, layout: StateLayout) -> KeyScope:
         return self._namespace_scope if layout.namespaced else self
 
-    def _known(self, state_name: str) -> Registered[S]:
-        registered = self._states.get(state_name)
-        if registered is None:
-            names = ", ".join(sorted(self._states)) or "none"
-            raise StateError(f"operator '{self.uid}' has no state '{state_name}'; it has: {names}")
-        return registered
-
     def state_names(self) -> list[str]:
         return list(self._states)
 
@@ -183,18 +137,6 @@ class StoreBackend(KeyedStateBackend, Generic[S]):
         registered = self._known(state_name)
         stored = registered.store.keys_stored()
         return list(dict.fromkeys(pair[0] for pair in stored)) if registered.layout.namespaced else list(stored)
-
-    def committed_value(self, state_name: str, key: Any, namespace: Any = None) -> Any:
-        registered = self._known(state_name)
-        with self._boundary:
-            found = registered.store.committed((key, namespace) if registered.layout.namespaced else key)
-        if found is ABSENT:
-            return None
-        if registered.layout.ttl:
-            found = _unstamped(found, registered.layout.kind, registered.policy)
-        if found is not None and isinstance(registered.descriptor, AggregatingStateDescriptor):
-            return registered.descriptor.get_agg_function().get_result(found)
-        return found
 
     def clear_current_key(self) -> None:
         namespace = self.current_namespace
@@ -221,16 +163,19 @@ class StoreBackend(KeyedStateBackend, Generic[S]):
                 registered.type_check.check(cast(WrittenStore, registered.store))
 
     def checkpoint_completed(self) -> None:
-        for registered in self._states.values():
-            registered.form.checkpoint_completed()
-            registered.store.checkpoint_completed()
+        with self._boundary:
+            keep_as, join = self._settle_cut()
+            for registered in self._states.values():
+                registered.form.checkpoint_completed()
+                registered.store.checkpoint_completed(keep_as, join=join)
         self.event_timers.checkpoint_completed()
         self.processing_timers.checkpoint_completed()
 
     def checkpoint_failed(self) -> None:
-        for registered in self._states.values():
-            registered.form.checkpoint_failed()
-            registered.store.checkpoint_failed()
+        with self._boundary:
+            for registered in self._states.values():
+                registered.form.checkpoint_failed()
+                registered.store.checkpoint_failed()
         self.event_timers.checkpoint_failed()
         self.processing_timers.checkpoint_failed()
 
@@ -288,12 +233,3 @@ class StoreBackend(KeyedStateBackend, Generic[S]):
             scope.current_key = key
             registered.expiring.purge()
         self.current_key, self.current_namespace = current_key, current_namespace
-
-
-def _unstamped(found: Any, kind: str, policy: TtlPolicy | None) -> Any:
-    """Return a committed value without expiry dates and expired parts; None if the value itself has expired."""
-    if kind == "list":
-        return [entry[0] for entry in found if policy is None or policy.alive(entry)]
-    if kind == "map":
-        return {key: entry[0] for key, entry in found.items() if policy is None or policy.alive(entry)}
-    return found[0] if policy is None or policy.alive(found) else None

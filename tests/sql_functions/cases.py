@@ -7,6 +7,8 @@ from decimal import Decimal
 from tests.sql_functions.case import Case, as_type, case, days, lit, months, seconds, word
 
 COMPARISON = [
+    case("=", "bin", "bin"),
+    case("<", "bin", "bin"),
     *(
         case(sign, one, other)
         for sign in ("=", "<>", "<", "<=", ">", ">=")
@@ -53,6 +55,7 @@ LOGIC = [
 ]
 
 ARITHMETIC = [
+    case("+", "tm", seconds(70)),
     *(
         case(sign, one, other)
         for sign in ("+", "-", "*", "/", "%")
@@ -158,6 +161,8 @@ NUMBERS = [
 ]
 
 STRINGS = [
+    case("STARTSWITH", "bin", "bin"),
+    case("DECODE", "bin", lit("UTF-8")),
     case("||", "s", "u"),
     case("CONCAT", "s", "u", lit("!")),
     case("CONCAT_WS", lit("-"), "s", "u"),
@@ -422,6 +427,8 @@ _TARGETS = (
     "CHAR(4)",
 )
 CASTS = [
+    case("CAST", "bin", as_type("VARBINARY(2)")),
+    case("CAST", "bin", as_type("STRING")),
     *(
         case("CAST", source, as_type(target))
         for source in ("i", "l", "si", "n", "w", "e", "f")
@@ -508,17 +515,6 @@ CASES: list[Case] = [
     *COLLECTIONS,
 ]
 
-WITHOUT_FLINK: list[Case] = [
-    case("=", "bin", "bin"),
-    case("<", "bin", "bin"),
-    case("STARTSWITH", "bin", "bin"),
-    case("DECODE", "bin", lit("UTF-8")),
-    case("CAST", "bin", as_type("VARBINARY(2)")),
-    case("CAST", "bin", as_type("STRING")),
-    case("+", "tm", seconds(70)),
-]
-"""Calls that are not recorded from Flink: the kernel and Spark are compared with each other."""
-
 NOT_RECORDED = {
     "RAND",
     "RAND_INTEGER",
@@ -532,6 +528,5 @@ NOT_RECORDED = {
     "CURRENT_ROW_TIMESTAMP",
     "PROCTIME",
     "CURRENT_WATERMARK",
-    "DECODE",
 }
 """They give another result each time: tests of their own check them."""

@@ -35,13 +35,25 @@ class SharedBuffer:
         if entries > 1:
             self._entries.put(-event_id, entries)
 
-    def hold(self, entry: int, count: int) -> None:
-        """Hold `count` more references."""
-        if entry != NO_ENTRY and count:
-            step, event_id, before, references = self._entries.get(entry)
-            self._entries.put(entry, (step, event_id, before, references + count))
+    def count(self, held: list[int], released: list[int]) -> None:
+        """Hold one more reference to each entry in `held`, and give one to each in `released` back."""
+        if not held:
+            for entry in released:
+                self._release(entry)
+            return
+        more: dict[int, int] = {}
+        for entry in held:
+            more[entry] = more.get(entry, 0) + 1
+        for entry in released:
+            more[entry] = more.get(entry, 0) - 1
+        for entry, number in sorted(more.items(), key=_number, reverse=True):
+            if entry != NO_ENTRY and number > 0:
+                step, event_id, before, references = self._entries.get(entry)
+                self._entries.put(entry, (step, event_id, before, references + number))
+            for _ in range(-number):
+                self._release(entry)
 
-    def release(self, entry: int) -> None:
+    def _release(self, entry: int) -> None:
         """Give one reference back. What nobody refers to any more is deleted."""
         entries = self._entries
         while entry != NO_ENTRY:
@@ -77,3 +89,7 @@ class SharedBuffer:
     def event(self, event_id: int) -> Any:
         """The event, which the caller may change."""
         return self._events.get(event_id)
+
+
+def _number(pair: tuple[int, int]) -> int:
+    return pair[1]

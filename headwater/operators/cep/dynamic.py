@@ -136,11 +136,7 @@ class DynamicCepOperator(KeyedEventsOperator):
         context = self.context
 
         def schedule(before: int, after: int) -> None:
-            key = self._backend.current_key
-            if before != NEVER:
-                self._timers.delete(before, key, version)
-            if after != NEVER:
-                self._timers.register(after, key, version)
+            self._schedule(before, after, version)
 
         nfa = compile_pattern(self._compile_text(text))
         return Matcher(nfa, self._states, schedule, lambda: context.processing_time_ms)

@@ -17,6 +17,7 @@ from __future__ import annotations
 import ast
 import operator
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 from typing import Any
 
 from headwater.common.errors import PatternError
@@ -34,15 +35,24 @@ def _safely(function: Callable[[Any, Any], Any], otherwise: Any) -> Callable[[An
     def apply(one: Any, two: Any) -> Any:
         try:
             return function(one, two)
-        except (TypeError, ArithmeticError):
+        except (TypeError, ValueError, ArithmeticError):
             return otherwise
 
     return apply
 
 
+def _of_numbers(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """`text * 1000000000` would fill the memory, and `text % value` formats."""
+
+    def apply(one: Any, two: Any) -> Any:
+        return None if hasattr(one, "__len__") or hasattr(two, "__len__") else function(one, two)
+
+    return _safely(apply, None)
+
+
 _COMPARISONS: dict[type, Callable[[Any, Any], Any]] = {
-    ast.Eq: operator.eq,
-    ast.NotEq: operator.ne,
+    ast.Eq: _safely(lambda one, two: bool(one == two), False),
+    ast.NotEq: _safely(lambda one, two: bool(one != two), True),
     ast.Lt: _safely(operator.lt, False),
     ast.LtE: _safely(operator.le, False),
     ast.Gt: _safely(operator.gt, False),
@@ -53,9 +63,9 @@ _COMPARISONS: dict[type, Callable[[Any, Any], Any]] = {
 _ARITHMETIC: dict[type, Callable[[Any, Any], Any]] = {
     ast.Add: _safely(operator.add, None),
     ast.Sub: _safely(operator.sub, None),
-    ast.Mult: _safely(operator.mul, None),
+    ast.Mult: _of_numbers(operator.mul),
     ast.Div: _safely(operator.truediv, None),
-    ast.Mod: _safely(operator.mod, None),
+    ast.Mod: _of_numbers(operator.mod),
 }
 _AGGREGATES: dict[str, Callable[[list[Any]], Any]] = {
     "first": lambda values: values[0] if values else None,
@@ -82,8 +92,7 @@ class Expression:
         """The steps whose events it looks at."""
         self.equalities = dict(_equalities(tree))
         """{field: constant} that every event which fits has."""
-        value = _compiled(tree, text, 0)
-        self._value = value
+        self._value = _compiled(tree, text, 0)
 
     def __call__(self, event: Any, ctx: Any = None) -> Any:
         return self._value(event, ctx)
@@ -103,8 +112,14 @@ class Expression:
 
 def expression(text: str) -> Test:
     """The condition that `text` says; `PatternError` says what is wrong with it."""
-    checked = Expression(text)
+    checked = _checked(text) if isinstance(text, str) else Expression(text)
     return Test(checked, bool(checked.steps), text)
+
+
+@lru_cache(maxsize=10_000)
+def _checked(text: str) -> Expression:
+    """Thousands of patterns share conditions, and each pattern is read more than once."""
+    return Expression(text)
 
 
 def field_of(event: Any, name: str) -> Any:

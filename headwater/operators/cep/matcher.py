@@ -32,7 +32,7 @@ Match = dict[str, list[Any]]
 
 
 class Run(NamedTuple):
-    """A partial match."""
+    """A partial match, as it is stored."""
 
     position: int
     live: int
@@ -42,8 +42,6 @@ class Run(NamedTuple):
     start_ms: int
     before_ms: int
     """The timestamp of its last event."""
-    step: int = NO_STEP
-    """Not stored. The step that has just taken the current event: `entry` is then the entry before."""
 
 
 class Found(NamedTuple):
@@ -112,7 +110,9 @@ class Matcher:
         self._within = nfa.pattern.within_ms
         self._skip = nfa.pattern.skip if nfa.pattern.skip.skips else None
         self._names = [step.name for step in all_steps(nfa.pattern.parts)]
-        self._positions = [_Place(position, self._names) for position in nfa.positions]
+        self._positions = _places(nfa, self._names)
+        self._begin = self._positions[0].only
+        self._step = _Step()
         self._timed = self._within is not None or any(place.timed for place in self._positions)
         self._event: Any = None
         self._known: dict[int, Any] = {}
@@ -136,60 +136,72 @@ class Matcher:
             expired = self.expire(timestamp)
             head = self._runs.value()
         self._event, self.timestamp = event, timestamp
-        if self._known:
-            self._known.clear()
-        runs: list[Run] = []
-        complete: list[Run] = []
-        changed = False
+        known = self._known
+        if known:
+            known.clear()
+        step = self._step
+        step.begin(timestamp)
         if head is not None:
             if head[0] != self.nfa.shape:
                 raise self._other_shape()
+            places, runs = self._positions, step.runs
             for at in range(HEAD, len(head), WIDTH):
-                run = head[at : at + WIDTH]
-                position, live, entry, start_id, start_ms, before_ms = run
+                position = head[at]
                 if position == HELD:
-                    runs.append(run)
+                    runs.append(head[at : at + WIDTH])
                     continue
-                takes, stay = self._advance(self._positions[position], live, entry, timestamp - before_ms)
-                if takes:
-                    self._arrive(takes, entry, start_id, start_ms, timestamp, runs, complete)
-                elif stay == live:
-                    runs.append(run)
-                    continue
-                changed = True
-                if stay:
-                    runs.append(Run(position, stay, entry, start_id, start_ms, before_ms))
+                only = places[position].only
+                if only is None:
+                    self._advance(places[position], head[at : at + WIDTH], step)
+                elif known[only.condition] if only.condition in known else self._fits(only, head[at + 2]):
+                    made = step.take(only, head[at + 2], head[at + 3], head[at + 4])
+                    if only.ignores_all:
+                        runs.append(head[at : at + WIDTH])
+                        made += 1
+                    if made > 1:
+                        step.held += [head[at + 2]] * (made - 1)
+                elif only.strict:
+                    step.changed = True
+                    step.released.append(head[at + 2])
+                else:
+                    runs.append(head[at : at + WIDTH])
         event_id = 1 if head is None else head[1]
-        takes = self._advance(self._positions[0], -1, NO_ENTRY, 0)[0] if begins else _NOTHING
-        if takes:
-            self._arrive(takes, NO_ENTRY, event_id, timestamp, timestamp, runs, complete)
-        elif not changed:
+        if begins:
+            only = self._begin
+            if only is None:
+                self._advance(self._positions[0], (0, -1, NO_ENTRY, event_id, timestamp, timestamp), step)
+            elif known[only.condition] if only.condition in known else self._fits(only, NO_ENTRY):
+                step.take(only, NO_ENTRY, event_id, timestamp)
+        if not step.changed:
             return expired
         found: list[Found] = [*expired]
-        if complete or self._skip is not None:
-            runs = self._settle(runs, complete, event_id, timestamp, found)
-        self._store(head, event_id, runs, NEVER if head is None else head[2])
+        if step.complete or (self._skip is not None and head is not None):
+            self._settle(step, event_id, timestamp, found)
+        self._store(head, event_id, step, NEVER if head is None else head[2])
         return found
 
     def expire(self, timestamp: int) -> Sequence[Found]:
         """Return what became of the partial matches whose time is over at `timestamp`, in the order of time."""
         head = self._runs.value()
         found: list[Found] = []
+        step = self._step
         while head is not None and head[2] <= timestamp:
             if head[0] != self.nfa.shape:
                 raise self._other_shape()
-            due, runs, complete, next_due = head[2], [], [], NEVER
+            due, next_due = head[2], NEVER
+            step.begin(due)
             for run in self.runs(head):
                 own = self._due(run)
                 if own > due:
-                    runs.append(run)
+                    step.runs.append(run)
                     next_due = min(next_due, own)
                 elif self._positions[run.position].waits(run.live):
-                    complete.append(run)
+                    step.complete.append((*run, NO_STEP))
                 else:
-                    found.append(Found(self._match(run, 0), own, True))
-            runs = self._settle(runs, complete, head[1], due, found)
-            self._store(head, head[1], runs, next_due)
+                    found.append(Found(self._match(run.entry, NO_STEP, 0), own, True))
+                    step.released.append(run.entry)
+            self._settle(step, head[1], due, found)
+            self._store(head, head[1], step, next_due)
             head = self._runs.value()
         return found
 
@@ -203,11 +215,6 @@ class Matcher:
         """True if the current key has partial matches."""
         return self._runs.value() is not None
 
-    def forget(self) -> None:
-        """Drop all partial matches of the current key."""
-        if (head := self._runs.value()) is not None:
-            self._store(head, head[1], [], NEVER)
-
     def events_of(self, entry: int, name: str) -> list[Any]:
         """The events that the partial match which ends with `entry` has for a step."""
         if name not in self._names:
@@ -217,39 +224,50 @@ class Matcher:
 
     def partial_match(self, run: Run) -> Match:
         """The events of a stored partial match."""
-        return self._match(run, 0)
+        return self._match(run.entry, NO_STEP, 0)
 
     # -- one event ----------------------------------------------------------------------------------------------------
 
-    def _advance(self, place: _Place, live: int, entry: int, gap_ms: int) -> tuple[Sequence[_Choice], int]:
-        """What the current event does to a partial match: which options take it, and the bits of those that stay."""
-        holds = self._holds
-        takes: list[_Choice] | None = None
-        stay = 0
+    def _fits(self, only: _Choice, entry: int) -> Any:
+        """Ask the condition of a position with one plain option. Positions that an event meets often have one."""
+        if only.condition is None:
+            return True
+        self._context.entry = entry
+        try:
+            return self._holds(only.condition)
+        except PatternError:
+            raise
+        except Exception as error:
+            raise ConditionFailed(only.name) from error
+
+    def _advance(self, place: _Place, run: _Fields, step: _Step) -> None:
+        """What the current event does to a partial match: which options take it, and which are left."""
+        holds, live = self._holds, run[1]
+        gap_ms = step.timestamp - run[5]
+        takes = stay = 0
         for choice in place.choices:
             if not live & choice.bit or (choice.gap_ms is not None and gap_ms >= choice.gap_ms):
                 continue
-            self._context.entry = entry
+            self._context.entry = run[2]
             try:
-                if choice.rare and not self._may(choice, live):
+                if choice.not_next and live & 1 and any(map(holds, choice.not_next)):
                     continue
                 if choice.kind is not Kind.TAKE:
                     if choice.kind is Kind.NEXT_EVENT:
-                        takes = [choice] if takes is None else [*takes, choice]
+                        takes += 1
+                        step.complete.append((HELD, 0, *run[2:5], step.timestamp, NO_STEP))
                     elif not any(map(holds, choice.not_before)):
                         stay |= choice.bit
                     continue
                 fits = choice.condition is None or holds(choice.condition)
                 ends = choice.until is not None and holds(choice.until)
-                if fits and not ends:
-                    if takes is None:
-                        takes = [choice]
-                    else:
-                        takes.append(choice)
+                forbidden = choice.not_before and any(map(holds, choice.not_before))
+                if fits and not ends and not (forbidden and choice.inner):
+                    takes += step.take(choice, run[2], run[3], run[4])
                 if (
                     (choice.ignores_all or (choice.ignores and not fits))
-                    and not (ends and choice.ends_at_until)
-                    and not (choice.not_before and any(map(holds, choice.not_before)))
+                    and not (ends and choice.inner)
+                    and not forbidden
                 ):
                     stay |= choice.bit
                 if choice.greedy and fits and not ends:
@@ -258,11 +276,19 @@ class Matcher:
                 raise
             except Exception as error:
                 raise ConditionFailed(choice.name) from error
-        return (takes if takes is not None else _NOTHING), stay
-
-    def _may(self, choice: _Choice, live: int) -> bool:
-        """False if a `not_next` forbids the current event."""
-        return not (live & 1 and any(map(self._holds, choice.not_next)))
+        if place is self._positions[0]:  # it was no partial match before, and is none afterwards
+            return
+        if stay == live and not takes:
+            step.runs.append(run)
+            return
+        step.changed = True
+        if stay:
+            step.runs.append((run[0], stay, *run[2:], NO_STEP))
+            takes += 1
+        if takes > 1:
+            step.held += [run[2]] * (takes - 1)
+        elif not takes:
+            step.released.append(run[2])
 
     def _holds(self, index: int) -> Any:
         known = self._known
@@ -276,63 +302,45 @@ class Matcher:
         known[index] = result = function(self._event)
         return result
 
-    def _arrive(
-        self,
-        takes: Sequence[_Choice],
-        entry: int,
-        start_id: int,
-        start_ms: int,
-        timestamp: int,
-        runs: list[Run],
-        complete: list[Run],
-    ) -> None:
-        """Add what a partial match becomes when options take the current event."""
-        for choice in takes:
-            if choice.kind is Kind.NEXT_EVENT:
-                complete.append(Run(HELD, 0, entry, start_id, start_ms, timestamp))
-                continue
-            target = self._positions[choice.target]
-            if target.accepts:
-                complete.append(Run(HELD, 0, entry, start_id, start_ms, timestamp, choice.step))
-            if target.choices:
-                runs.append(Run(choice.target, target.all_live, entry, start_id, start_ms, timestamp, choice.step))
-
     # -- matches ------------------------------------------------------------------------------------------------------
 
-    def _settle(
-        self, runs: list[Run], complete: list[Run], event_id: int, timestamp: int, found: list[Found]
-    ) -> list[Run]:
-        """Hand out the matches that may be handed out. Return the partial matches, and matches that wait, after it."""
-        skip = self._skip
+    def _settle(self, step: _Step, event_id: int, timestamp: int, found: list[Found]) -> None:
+        """Hand out the matches that may be handed out. What they skip is gone; matches that wait become runs."""
+        skip, runs, released = self._skip, step.runs, step.released
         if skip is None:
-            found += [Found(self._match(run, event_id), timestamp, False) for run in complete]
-            return runs
-        waiting = [run for run in runs if run[0] == HELD] + complete
-        if not waiting:
-            return runs
+            for run in step.complete:
+                found.append(Found(self._match(run[2], run[6], event_id), timestamp, False))
+                released.append(run[2])
+            return
+        waiting = [run for run in runs if run[0] == HELD]
+        if waiting:
+            runs = [run for run in runs if run[0] != HELD]
+        waiting += step.complete
         waiting.sort(key=_start)
-        runs = [run for run in runs if run[0] != HELD]
         while waiting:
-            first = Run(*waiting[0])
-            if runs and min(map(_start, runs)) < first.start_id:
+            first = waiting[0]
+            if runs and min(map(_start, runs)) < first[3]:
                 break
             del waiting[0]
-            path = self._path(first, event_id)
+            path = self._path(first[2], first[6] if len(first) > WIDTH else NO_STEP, event_id)
             found.append(Found(self._gathered(path, event_id), timestamp, False))
-            kept_from = skip.kept_from([(self._names[step], taken) for step, taken in path])
+            released.append(first[2])
+            kept_from = skip.kept_from([(self._names[taken], event) for taken, event in path])
             if kept_from is not None:
+                released += [run[2] for run in runs + waiting if run[3] < kept_from]
                 runs = [run for run in runs if run[3] >= kept_from]
                 waiting = [run for run in waiting if run[3] >= kept_from]
-        return [Run(HELD, 0, *run[2:]) for run in waiting] + runs
+        step.runs = [(HELD, 0, *run[2:]) for run in waiting] + runs
 
-    def _path(self, run: Run, event_id: int) -> list[tuple[int, int]]:
-        path = self._buffer.path(run.entry)
-        if run.step != NO_STEP:
-            path.append((run.step, event_id))
+    def _path(self, entry: int, taken: int, event_id: int) -> list[tuple[int, int]]:
+        """(step, event id) up to `entry`; and the current event, if the step `taken` has just taken it."""
+        path = self._buffer.path(entry)
+        if taken != NO_STEP:
+            path.append((taken, event_id))
         return path
 
-    def _match(self, run: Run, event_id: int) -> Match:
-        return self._gathered(self._path(run, event_id), event_id)
+    def _match(self, entry: int, taken: int, event_id: int) -> Match:
+        return self._gathered(self._path(entry, taken, event_id), event_id)
 
     def _gathered(self, path: list[tuple[int, int]], current: int) -> Match:
         match: Match = {}
@@ -357,40 +365,35 @@ class Matcher:
         place = self._positions[run.position]
         return min(due, run.before_ms + place.longest_gap(run.live)) if place.timed else due
 
-    def _store(self, head: Any, event_id: int, runs: Sequence[Run], due: int) -> None:
+    def _store(self, head: Any, event_id: int, step: _Step, due: int) -> None:
         """Store what is left. `due`: when the time of those that were there before is over, or earlier."""
-        if not runs:
+        if not step.runs:
             if head is not None:
                 self._runs.clear()
                 self._buffer.clear()
                 if self._timed:
                     self._schedule(head[2], NEVER)
             return
-        references: dict[int, int] = {}  # {entry: how many more}
-        if head is not None:
-            for at in range(HEAD + 2, len(head), WIDTH):
-                references[head[at]] = references.get(head[at], 0) - 1
         buffer, next_id = self._buffer, event_id
-        stored: list[int] = []
-        for run in runs:
-            entry = run[2]
-            references[entry] = references.get(entry, 0) + 1
-            if len(run) > WIDTH:
-                if self._timed and (own := self._due(run)) < due:
-                    due = own
-                if run[WIDTH] != NO_STEP:
-                    buffer.add(next_id, run[WIDTH], event_id, entry)
-                    entry = next_id
-                    next_id += 1
-            stored += (run[0], run[1], entry, run[3], run[4], run[5])
+        stored: list[int] = [self.nfa.shape, 0, 0]
+        for run in step.runs:
+            if len(run) == WIDTH:
+                stored += run
+                continue
+            position, live, entry, start_id, start_ms, before_ms, taken = run
+            if self._timed and (own := self._due(Run(*run[:WIDTH]))) < due:
+                due = own
+            if taken != NO_STEP:
+                buffer.add(next_id, taken, event_id, entry)
+                entry = next_id
+                next_id += 1
+            stored += (position, live, entry, start_id, start_ms, before_ms)
         if next_id > event_id:
             buffer.add_event(event_id, self._event, next_id - event_id)
-        for entry, count in references.items():
-            if count > 0:
-                buffer.hold(entry, count)
-            elif count < 0:
-                buffer.release(entry)
-        self._runs.update((self.nfa.shape, next_id, due, *stored))
+        if step.held or step.released:
+            buffer.count(step.held, step.released)
+        stored[1], stored[2] = next_id, due
+        self._runs.update(tuple(stored))
         before = NEVER if head is None else head[2]
         if self._timed and due != before:
             self._schedule(before, due)
@@ -402,15 +405,49 @@ class Matcher:
         )
 
 
-_NOTHING: Sequence[Any] = ()
+_Fields = tuple[int, ...]
+"""The fields of a partial match, as they are stored. One that has changed has a seventh: the step that has just taken
+the current event, or NO_STEP."""
+
+
+class _Step:
+    """What the current event, or the end of some time, makes of the partial matches of a key.
+
+    Each partial match, and each match that is complete, holds a reference to its entry: that of its last event; or, if
+    it has just taken the current event, that of the event before.
+    """
+
+    __slots__ = ("changed", "complete", "held", "released", "runs", "timestamp")
+
+    def begin(self, timestamp: int) -> None:
+        self.timestamp = timestamp
+        self.runs: list[_Fields] = []
+        self.complete: list[_Fields] = []
+        self.held: list[int] = []
+        """Entries that have one reference more."""
+        self.released: list[int] = []
+        self.changed = False
+
+    def take(self, choice: _Choice, entry: int, start_id: int, start_ms: int) -> int:
+        """The option takes the current event. Return how many partial and complete matches come of it."""
+        self.changed = True
+        target = choice.place
+        if not target.accepts:
+            self.runs.append((target.index, target.all_live, entry, start_id, start_ms, self.timestamp, choice.step))
+            return 1
+        self.complete.append((HELD, 0, entry, start_id, start_ms, self.timestamp, choice.step))
+        if not target.choices:
+            return 1
+        self.runs.append((target.index, target.all_live, entry, start_id, start_ms, self.timestamp, choice.step))
+        return 2
 
 
 class _Choice:
     """An option as the matcher reads it, field by field, for each event."""
 
     __slots__ = (
-        "bit", "condition", "ends_at_until", "gap_ms", "greedy", "ignores", "ignores_all", "kind", "name", "not_before",
-        "not_next", "rare", "step", "target", "until",
+        "bit", "condition", "gap_ms", "greedy", "ignores", "ignores_all", "inner", "kind", "name", "not_before",
+        "not_next", "place", "step", "strict", "until",
     )  # fmt: skip
 
     def __init__(self, option: Option, bit: int, names: list[str]) -> None:
@@ -420,27 +457,41 @@ class _Choice:
         self.step = NO_STEP if option.step is None else names.index(option.step.name)
         self.condition = option.condition
         self.until = option.until
-        self.ends_at_until = option.ends_at_until
+        self.inner = option.inner
         self.ignores = option.contiguity is Contiguity.RELAXED
         self.ignores_all = option.contiguity is Contiguity.ANY
         self.not_before = option.not_before
         self.not_next = option.not_next
-        self.rare = bool(option.not_next)
         self.greedy = option.greedy
         self.gap_ms = option.gap_ms
-        self.target = option.target
+        self.strict = option.contiguity is Contiguity.STRICT
+        self.place: _Place
+
+    @property
+    def is_plain(self) -> bool:
+        """It asks for nothing but its condition."""
+        return (
+            self.kind is Kind.TAKE
+            and self.until is None
+            and self.gap_ms is None
+            and not (self.not_before or self.not_next)
+        )
 
 
 class _Place:
     """A position as the matcher reads it."""
 
-    __slots__ = ("accepts", "all_live", "choices", "timed")
+    __slots__ = ("accepts", "all_live", "choices", "index", "only", "timed")
 
     def __init__(self, position: Position, names: list[str]) -> None:
+        self.index = position.index
         self.choices = [_Choice(option, 2 << index, names) for index, option in enumerate(position.options)]
         self.accepts = position.accepts
         self.all_live = position.all_live
         self.timed = any(choice.gap_ms is not None for choice in self.choices)
+        plain = len(self.choices) == 1 and self.choices[0].is_plain
+        self.only = self.choices[0] if plain else None
+        """The one option, if it asks for nothing but its condition."""
 
     def waits(self, live: int) -> bool:
         """True if the match is complete when its time is over."""
@@ -452,5 +503,14 @@ class _Place:
         return NEVER if None in gaps else max(gap for gap in gaps if gap is not None)
 
 
-def _start(run: Run) -> int:
+def _places(nfa: Nfa, names: list[str]) -> list[_Place]:
+    places = [_Place(position, names) for position in nfa.positions]
+    for position, place in zip(nfa.positions, places, strict=True):
+        for option, choice in zip(position.options, place.choices, strict=True):
+            if option.kind is Kind.TAKE:
+                choice.place = places[option.target]
+    return places
+
+
+def _start(run: _Fields) -> int:
     return run[3]

@@ -41,10 +41,10 @@ class Option:
     condition: int | None = None
     until: int | None = None
     """An event that fits this is not taken."""
-    ends_at_until: bool = False
-    """The loop has begun: an event that fits `until` is not ignored either."""
     not_before: tuple[int, ...] = ()
     """`not_followed_by`: an event that fits one of these, and is not taken, ends the option."""
+    inner: bool = False
+    """The loop has begun. An event that fits `until` is not ignored either; one that fits `not_before` is not taken."""
     not_next: tuple[int, ...] = ()
     """An event that fits one of these, as the first after the position was reached, ends the option."""
     greedy: bool = False
@@ -248,11 +248,11 @@ class _Compiler:
             def build() -> _Onward:
                 onward = _Onward()
                 if step.most is None or repetition < step.most:
-                    # As in Flink: what must not follow a loop must not come between its events either.
+                    # As in Flink: what must not follow a loop must not come between its events either, nor be one.
                     forbidden = _NONE
                     if isinstance(follower, Step) and follower.negation is not None:
                         forbidden = self._negated(_NONE, follower)
-                        if repetition < step.least:  # nothing is next to the loop yet
+                        if repetition < step.least or step.greedy:  # the event is the loop's: nothing is next to it
                             forbidden = replace(forbidden, not_next=())
                     again = _next_repetition(step, repetition)
                     gap = step.inner_gap_ms if step.inner_gap_ms is not None else step.gap_ms
@@ -284,8 +284,8 @@ class _Compiler:
             contiguity,
             self._condition(step.condition),
             None if step.until is None else self._condition(step.until),
-            inner,
             negatives.not_before,
+            inner,
             negatives.not_next,
             step.greedy,
             gap_ms,

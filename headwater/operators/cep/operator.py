@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from headwater.common.errors import InvalidKeyError, PatternError, StateError, TimestampError, short_repr
+from headwater.common.errors import PatternError, StateError, TimestampError, UserCodeError, short_repr
 from headwater.common.ids import MIN_WATERMARK
 from headwater.common.output_tag import OutputTag
 from headwater.operators.base import OperatorContext, Output
@@ -73,6 +73,7 @@ class KeyedEventsOperator(KeyedOperator):
         self._waiting = WaitingEvents(backend, state, self._use_key_of, compare)
         self._rollbacks = backend.rollbacks
         self._timers = backend.event_timers if self._settings.event_time else backend.processing_timers
+        self._next_due = self._first_timer()
         self._late_dropped = RuntimeContext(self.context).get_metrics_group().counter(LATE_RECORDS_DROPPED)
         super().open()
 
@@ -85,6 +86,16 @@ class KeyedEventsOperator(KeyedOperator):
     def _time_is_over(self, namespace: Any, timestamp: int, results: Results) -> None:
         """A timer of the current key fired; time has reached `timestamp`."""
         raise NotImplementedError
+
+    def _schedule(self, before: int, after: int, namespace: Any = None) -> None:
+        """`_time_is_over` of the current key is to be called at `after`, no longer at `before` (NEVER: not at all)."""
+        key = self._backend.current_key
+        if before != NEVER:
+            self._timers.delete(before, key, namespace)
+        if after != NEVER:
+            self._timers.register(after, key, namespace)
+            if after < self._next_due:
+                self._next_due = after
 
     def _derive(self) -> None:
         """State was rolled back: derive anew what depends on it."""
@@ -147,7 +158,7 @@ class KeyedEventsOperator(KeyedOperator):
         return super().prepare_commit()
 
     def _handle_all(self, events: Sequence[tuple[Any, ...]]) -> None:
-        """Handle (timestamp, ..., event)s, in order."""
+        """Handle (timestamp, ..., event)s, in order; and first, for each, what other keys have to do until then."""
         if not events:
             return
         results = Results(stamped=self._settings.event_time)
@@ -156,6 +167,10 @@ class KeyedEventsOperator(KeyedOperator):
         try:
             for item in events:
                 value = item[-1]
+                if item[0] >= self._next_due:
+                    results.emit(self.output)
+                    results = Results(stamped=self._settings.event_time)
+                    self._fire(item[0])
                 backend.current_key = key = key_of(value)
                 if type(key) not in sure:
                     backend.current_key = captured_key(key)
@@ -168,10 +183,9 @@ class KeyedEventsOperator(KeyedOperator):
         results.emit(self.output)
 
     def _fire(self, up_to: int) -> None:
-        timers = self._timers
-        first = timers.peek()
-        if first is None or first > up_to:
+        if self._next_due > up_to:
             return
+        timers = self._timers
         results = Results(stamped=self._settings.event_time)
         for timestamp, key, namespace in timers.pop_due(up_to):
             self._backend.current_key = key
@@ -182,6 +196,7 @@ class KeyedEventsOperator(KeyedOperator):
             if len(results.values) >= MAX_RESULTS_HELD:
                 results.emit(self.output)
                 results = Results(stamped=self._settings.event_time)
+        self._next_due = self._first_timer()
         results.emit(self.output)
 
     def _report(self, found: Sequence[Found], results: Results) -> None:
@@ -199,6 +214,10 @@ class KeyedEventsOperator(KeyedOperator):
                 results.take(ctx.side, timestamp)
                 ctx.side = []
 
+    def _first_timer(self) -> int:
+        first = self._timers.peek()
+        return NEVER if first is None else first
+
     def _use_key_of(self, value: Any) -> None:
         self._backend.current_key = key = self.key_of(value)
         if type(key) not in SURE_KEYS:
@@ -208,11 +227,12 @@ class KeyedEventsOperator(KeyedOperator):
         if self._rollbacks != self._backend.rollbacks:
             self._rollbacks = self._backend.rollbacks
             self._waiting.derive()
+            self._next_due = self._first_timer()
             self._derive()
 
     def user_error(self, error: BaseException, record: Any) -> Exception:
-        if isinstance(error, PatternError | StateError | InvalidKeyError):
-            return super().user_error(error, record) if isinstance(error, InvalidKeyError) else error
+        if isinstance(error, PatternError | StateError | UserCodeError):
+            return error
         if isinstance(error, ConditionFailed) and error.__cause__ is not None:
             error.__cause__.add_note(f"raised by a condition of step '{error.step}'")
             return super().user_error(error.__cause__, record)
@@ -238,13 +258,6 @@ class CepOperator(KeyedEventsOperator):
             compile_pattern(self._pattern), states, self._schedule, lambda: context.processing_time_ms
         )
         super().open()
-
-    def _schedule(self, before: int, after: int) -> None:
-        key = self._backend.current_key
-        if before != NEVER:
-            self._timers.delete(before, key)
-        if after != NEVER:
-            self._timers.register(after, key)
 
     def _handle(self, event: Any, timestamp: int, results: Results) -> None:
         if found := self._matcher.process(event, timestamp):

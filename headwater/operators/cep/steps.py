@@ -93,13 +93,12 @@ class PatternSteps:
         for name in names:
             if names.count(name) > 1:
                 raise PatternError(f"two steps are named '{name}'; matches list events by step: give each its own name")
-        last = self.parts[-1]
-        timed = self.within_ms is not None or last.gap_ms is not None
-        if isinstance(last, Step) and last.negation is Negation.FOLLOWED_BY and not timed:
-            raise PatternError(
-                f"not_followed_by('{last.name}') is the last step, but the pattern has no within(...): nobody could "
-                "ever say that the event did not come; call within(duration)"
-            )
+        for last in _negative_ends(self.parts):
+            if self.within_ms is None and last.gap_ms is None:
+                raise PatternError(
+                    f"not_followed_by('{last.name}') may be the last step, but the pattern has no within(...): nobody "
+                    "could ever say that the event did not come; call within(duration)"
+                )
         target = self.skip.target
         if target is not None and target not in names:
             raise PatternError(
@@ -132,6 +131,17 @@ def all_steps(parts: Sequence[Part]) -> Iterator[Step]:
 def can_be_left_out(part: Part) -> bool:
     """True if a match need not have an event of it."""
     return part.optional or (isinstance(part, Step) and part.negation is not None)
+
+
+def _negative_ends(parts: Sequence[Part]) -> Iterator[Step]:
+    """The `not_followed_by` steps after which a match may have no event: only steps that may be left out follow."""
+    for part in reversed(parts):
+        if isinstance(part, Group):
+            yield from _negative_ends(part.steps)
+        elif part.negation is Negation.FOLLOWED_BY:
+            yield part
+        if not can_be_left_out(part):
+            return
 
 
 def _groups(parts: Sequence[Part]) -> Iterator[Group]:

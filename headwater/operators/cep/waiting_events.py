@@ -10,6 +10,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from functools import cmp_to_key
 from itertools import count
+from operator import itemgetter
 from typing import Any
 
 from headwater.state.api import MapState
@@ -39,6 +40,8 @@ class WaitingEvents:
         self._state = state
         self._key_of = key_of
         self._rank = None if compare is None else cmp_to_key(compare)
+        # Items are added in the order of their arrival, which a stable sort keeps. Values are never compared.
+        self._order: Callable[[Waiting], Any] = itemgetter(0) if compare is None else itemgetter(0, 1)
         self._items: list[Waiting] = []
         self._sorted = True
         self._stored_below = 0
@@ -60,12 +63,12 @@ class WaitingEvents:
         if not items:
             return items
         if not self._sorted:
-            items.sort()
+            items.sort(key=self._order)
             self._sorted = True
         if items[-1][0] <= watermark:
             found, self._items = items, []
         else:
-            end = bisect_right(items, watermark, key=_timestamp)
+            end = bisect_right(items, watermark, key=itemgetter(0))
             found, self._items = items[:end], items[end:]
         if self._stored_below:
             for item in found:
@@ -95,11 +98,7 @@ class WaitingEvents:
                 rank = () if self._rank is None else (self._rank(value),)
                 self._items.append((timestamp, *rank, number, value))
                 last = max(last, number)
+        self._items.sort(key=itemgetter(-2))
         self._sorted = not self._items
         self._stored_below = last + 1
         self._numbers = count(last + 1)
-
-
-def _timestamp(item: Waiting) -> int:
-    timestamp: int = item[0]
-    return timestamp

@@ -47,7 +47,13 @@ class AlignedWindowOperator(WindowOperatorBase):
 
     def open(self) -> None:
         self._panes, self._add = self._open_panes()
+        self._backend.describe_panes(self.state_name, self._pane_ms, self._result_of)
         super().open()
+
+    @property
+    def _pane_ms(self) -> int:
+        """How long a pane is."""
+        return self._size
 
     def _open_panes(self) -> tuple[Panes, AddToPanes]:
         contents = self.settings.contents

@@ -38,6 +38,10 @@ class SlicedWindowOperator(AlignedWindowOperator):
         self._slice = gcd(self._size, self._slide)
         self._merge = settings.contents.function.merge
 
+    @property
+    def _pane_ms(self) -> int:
+        return self._slice
+
     def open(self) -> None:
         super().open()
         self._blocks = SliceBlocks(self._panes, self._slice, self._size, self._offset, self._merge)

@@ -70,6 +70,9 @@ class SlotAddress:
     path: str
     pid: int
     incarnation: str
+    query_port: int = 0
+    """Where it answers queries of state; 0: on a Unix socket only."""
+    query_path: str = ""
 
     @property
     def place(self) -> Place:

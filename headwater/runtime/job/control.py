@@ -20,6 +20,7 @@ from typing import Any, Protocol, TypeVar
 from headwater.common.completable_future import CompletableFuture
 from headwater.common.errors import HeadwaterError, short_repr
 from headwater.common.job_status import JobStatus
+from headwater.common.query_error import QueryError
 from headwater.runtime.job.run_directory import JobCard, RunDirectory, token_digest
 
 log = logging.getLogger(__name__)
@@ -47,6 +48,8 @@ class OperableJob(Protocol):
     def checkpoint(self, epoch: object) -> dict[str, Any]: ...
     def metrics(self, since_ms: int = 0) -> dict[str, Any]: ...
     def why(self) -> list[dict[str, Any]]: ...
+    def locate_state(self) -> dict[str, Any]: ...
+    def ask_slot(self, stage: int, partition: int, request: dict[str, Any]) -> dict[str, Any]: ...
     def trigger_savepoint(self, savepoint_directory: str | None = None) -> CompletableFuture[str]: ...
     def ask_to_stop(self, drain: bool, savepoint_directory: str | None = None) -> CompletableFuture[str]: ...
     def trigger_checkpoint(self) -> CompletableFuture[int]: ...
@@ -173,6 +176,8 @@ class ControlServer:
             if verb not in _VERBS:
                 raise HeadwaterError(f"unknown request {short_repr(verb)}; expected one of {', '.join(_VERBS)}")
             return {"ok": _VERBS[verb](self, request)}, verb in ("stop", "cancel")
+        except QueryError as error:
+            return {"error": str(error), "query": error.to_json()}, False
         except HeadwaterError as error:
             return {"error": str(error)}, False
         except Exception as error:
@@ -210,6 +215,15 @@ class ControlServer:
     def _why(self, request: Request) -> list[Answer]:
         return self._job.why()
 
+    def _locate_state(self, request: Request) -> Answer:
+        return self._job.locate_state()
+
+    def _ask_slot(self, request: Request) -> Answer:
+        stage, partition, query = request.get("stage"), request.get("partition"), request.get("query")
+        if not isinstance(stage, int) or not isinstance(partition, int) or not isinstance(query, dict):
+            raise HeadwaterError("ask_slot needs a stage and a partition, which are numbers, and a query")
+        return self._job.ask_slot(stage, partition, query)
+
     def _savepoint(self, request: Request) -> str:
         return self._result(self._job.trigger_savepoint(_text_or_none(request, "directory")))
 
@@ -242,6 +256,8 @@ _VERBS: dict[str, Callable[[ControlServer, Request], Any]] = {
     "checkpoint": ControlServer._checkpoint,
     "metrics": ControlServer._metrics,
     "why": ControlServer._why,
+    "locate_state": ControlServer._locate_state,
+    "ask_slot": ControlServer._ask_slot,
     "savepoint": ControlServer._savepoint,
     "stop": ControlServer._stop,
     "trigger_checkpoint": ControlServer._trigger_checkpoint,

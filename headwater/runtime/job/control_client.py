@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import Any, NamedTuple
 
 from headwater.common.errors import HeadwaterError
+from headwater.common.query_error import QueryError
 from headwater.runtime.job.run_directory import JobCard, RunDirectory
 
 
@@ -66,6 +67,8 @@ class Conversation:
         answer = self._next()
         if answer is None:
             raise HeadwaterError(f"job '{self._card.name}' ended before it answered")
+        if "query" in answer:
+            raise QueryError.from_json(answer["query"])
         if "error" in answer:
             raise HeadwaterError(answer["error"])
         return answer["ok"]

@@ -10,10 +10,12 @@ from typing import Any, TypeVar
 from headwater.checkpoint.storage.base import StorageSpec, is_remote
 from headwater.common.completable_future import CompletableFuture
 from headwater.common.errors import ConfigurationError, HeadwaterError, short_repr
+from headwater.common.ids import Place
 from headwater.common.job_client import JobClient
 from headwater.common.job_execution_result import JobExecutionResult
 from headwater.common.job_id import JobID
 from headwater.common.job_status import JobStatus
+from headwater.common.query_error import QueryError, QueryProblem
 from headwater.graph.plan import JobPlan
 from headwater.runtime.epoch.job_states import JobState
 from headwater.runtime.job.coordinator import Coordinator
@@ -23,6 +25,7 @@ from headwater.runtime.job.job_description import checkpoint_details, descriptio
 from headwater.runtime.job.metrics.answers import metrics_of, why_of
 from headwater.runtime.job.progress import JobProgress
 from headwater.runtime.job.requests import CheckpointRequest, RescaleRequest, SavepointRequest
+from headwater.runtime.job.state_directory import StateDirectory
 
 T = TypeVar("T")
 
@@ -73,6 +76,8 @@ class LocalJobClient(JobClient):
         self._result: CompletableFuture[JobExecutionResult] = CompletableFuture()
         self._coordinator: Coordinator | None = None
         self._cancel_requested = False
+        self.state_directory: StateDirectory | None = None
+        """Where the state of the running plan can be read."""
 
     # --- for the job's thread
 
@@ -83,6 +88,12 @@ class LocalJobClient(JobClient):
         self._state.to(JobStatus.RUNNING)
         if self._cancel_requested:
             coordinator.cancel()
+
+    def forget_state(self) -> None:
+        """The plan's slots end: their state cannot be read any more."""
+        directory, self.state_directory = self.state_directory, None
+        if directory is not None:
+            directory.close()
 
     def ending(self, error: BaseException | None) -> None:
         """The job has come to its end, but whoever waits for it does not know yet."""
@@ -208,6 +219,21 @@ class LocalJobClient(JobClient):
                 f"{what} needs checkpoints; this job has none (BATCH mode, or headwater.checkpointing.enabled is false)"
             )
         return coordinator
+
+    def locate_state(self) -> dict[str, Any]:
+        """Where the job's state is, for those who read it from its slots. Raises `QueryError`."""
+        return self._readable().locate()
+
+    def ask_slot(self, stage: int, partition: int, request: dict[str, Any]) -> dict[str, Any]:
+        """Ask a slot in this process about its state. Raises `QueryError`."""
+        return self._readable().ask(Place(stage, partition), request)
+
+    def _readable(self) -> StateDirectory:
+        directory = self.state_directory
+        if directory is None:
+            status = self._state.status.name
+            raise QueryError(QueryProblem.RESTORING, f"the job is {status}: its state cannot be read now")
+        return directory
 
     def checkpoints(self) -> list[dict[str, Any]]:
         """Statistics of the last checkpoints, oldest first: time, duration, sizes, per partition too."""

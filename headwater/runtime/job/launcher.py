@@ -68,9 +68,10 @@ from headwater.runtime.job.progress import JobProgress
 from headwater.runtime.job.requests import Request
 from headwater.runtime.job.requirements import check_requirements
 from headwater.runtime.job.start import JobStart, prepare_start
+from headwater.runtime.job.state_directory import StateAccess, StateDirectory
 from headwater.runtime.main_module import capture_main
 from headwater.runtime.slot.connection import shut_down
-from headwater.runtime.slot.directories import socket_directory
+from headwater.runtime.slot.directories import query_directory, socket_directory
 from headwater.runtime.slot.starter import SlotLaunch, slots_on_this_host
 
 if TYPE_CHECKING:
@@ -115,6 +116,7 @@ class Job:
         self._start: JobStart
         self._coordinator: Coordinator | None = None
         self._launch: SlotLaunch | None = None
+        self._state_access = StateAccess()
         self._left_over: list[Request] = []
         """Requests that the coordinator before a rescale did not serve. The next coordinator gets them."""
         self._control: ControlServer | None = None
@@ -230,6 +232,7 @@ class Job:
             self._resume(coordinator)
             coordinator.clean_up()
             self.client.running(coordinator)
+            self.client.state_directory = StateDirectory(coordinator, self._state_access)
             if rescaled is not None:
                 coordinator.on_first_epoch = rescaled.goes_on
             elif context is not None:
@@ -242,6 +245,7 @@ class Job:
                     self._drive(coordinator)
                 coordinator.clean_up()
         finally:
+            self.client.forget_state()
             engine.close()
         return coordinator
 
@@ -290,6 +294,7 @@ class Job:
             health_seconds=configuration.get(SLOT_HEALTH) / 1000,
             checkpoint_seconds=configuration.get(CHECKPOINTING_TIMEOUT) / 1000,
         )
+        self._state_access = StateAccess(self._launch.secret)
         return SparkEngines(context, self._plan, self._launch)
 
     def _engine_choice(self) -> EngineChoice:
@@ -382,7 +387,8 @@ class Job:
         slots |= {slot.path: slot for slot in self._coordinator.slots()}
         for address in slots.values():
             shut_down(address, self._launch.secret)
-        shutil.rmtree(socket_directory(self._launch.run_id), ignore_errors=True)
+        for directory in (socket_directory(self._launch.run_id), query_directory(self._launch.run_id)):
+            shutil.rmtree(directory, ignore_errors=True)
 
     def _clean_up(self, error: BaseException | None) -> None:
         """Give back all that the run holds. Raises nothing: the caller waits for what `_main` does after it."""

@@ -25,6 +25,7 @@ from headwater.runtime.epoch.steps import Step
 from headwater.runtime.epoch.wakeup import Wakeup
 from headwater.runtime.local.killed import Killed, ReaderKilled, attempt_in_this_process
 from headwater.runtime.local.slot import InProcessSlot
+from headwater.runtime.slot.query.answers import Session
 from headwater.runtime.stage.readers import KeptReaders
 from headwater.runtime.stage.round import Event, OutputEnded, Round
 from headwater.runtime.stage.runners import StatelessRunners
@@ -172,6 +173,11 @@ class InProcessEngine:
             wakeup.wait(_DRY_SECONDS)
         self._clock.advance(wait_ms)
         return False
+
+    def session(self, place: Place) -> Session | None:
+        """Return a reader of the state of a slot; None if there is no slot. Any thread may call this."""
+        slot = self.slots.by_place.get(place)
+        return None if slot is None else slot.session
 
     def checkpoint_completed(self, token: str) -> None:
         """The checkpoint at the end of the attempt with this id is complete."""

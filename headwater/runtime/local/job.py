@@ -21,6 +21,7 @@ from headwater.runtime.job.coordinator import Coordinator
 from headwater.runtime.job.launcher import Job, Replan
 from headwater.runtime.job.processing_clock import ProcessingClock
 from headwater.runtime.job.progress import JobProgress
+from headwater.runtime.job.state_directory import StateAccess
 from headwater.runtime.local.engine import InProcessEngine, TurnedClock
 from headwater.runtime.local.inline import INLINE
 from headwater.runtime.local.killed import Killed
@@ -92,6 +93,7 @@ class InProcessJob(Job):
     def _new_engine(self, context: Any) -> Engine:
         clock = self._rehearsal.clock if self._rehearsal is not None else None
         engine = InProcessEngine(self._plan, self._start.layout, INLINE, self._start.job_id, clock)
+        self._state_access = StateAccess(session=engine.session)
         if self._rehearsal is not None:
             self._rehearsal.started(self, engine)
         return engine

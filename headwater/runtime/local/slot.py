@@ -8,6 +8,7 @@ from typing import Any
 from headwater.checkpoint.snapshot.file import SnapshotRef
 from headwater.runtime.slot.full_snapshot import FullSnapshot
 from headwater.runtime.slot.garbage import GarbageCollection
+from headwater.runtime.slot.query.answers import Session
 from headwater.runtime.slot.slot import Slot
 
 
@@ -17,9 +18,11 @@ class InProcessSlot(Slot):
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
         self._garbage = _LeftToPython()
+        self.session = Session(self)
 
     def vanish(self) -> None:
         """Give back what a killed process would: no function is closed, nothing is written."""
+        self.readable = None
         self._drop_full()
         self._close_backends()
 

@@ -13,6 +13,11 @@ def socket_directory(run_id: str) -> str:
     return _private(os.path.join(own_directory(), run_id[:12]))
 
 
+def query_directory(run_id: str) -> str:
+    """Return the directory of the sockets on which a run's slots answer queries."""
+    return _private(os.path.join(own_directory(), f"{run_id[:12]}q"))
+
+
 def own_directory() -> str:
     """The directory of all that this user runs on this host."""
     return _private(os.path.join(tempfile.gettempdir(), f"headwater-{os.geteuid()}"))

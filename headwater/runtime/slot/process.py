@@ -36,6 +36,7 @@ from headwater.runtime.epoch.steps import Step
 from headwater.runtime.main_module import load_plan
 from headwater.runtime.slot.fence import AttemptFence
 from headwater.runtime.slot.protocol import Message, Receiver, authenticate_server, packed, send, send_all
+from headwater.runtime.slot.query.server import Lease, QueryServer
 from headwater.runtime.slot.slot import Slot
 
 log = logging.getLogger("headwater.slot")
@@ -110,18 +111,21 @@ class SlotServer:
         self._fence = AttemptFence()
         self._current: socket.socket | None = None
         self._listeners = [self._listen_unix(config.address.path)]
-        port = 0
+        self.query_listeners = [self._listen_unix(config.address.query_path)] if config.address.query_path else []
+        self.lease = Lease()
+        ports = [0, 0]
         if config.listen_tcp:
-            listener = socket.create_server((config.address.host, 0))
-            port = listener.getsockname()[1]
-            self._listeners.append(listener)
-        self.address = replace(config.address, port=port, pid=os.getpid())
+            for index, listeners in enumerate((self._listeners, self.query_listeners)):
+                listener = socket.create_server((config.address.host, 0))
+                ports[index] = listener.getsockname()[1]
+                listeners.append(listener)
+        self.address = replace(config.address, port=ports[0], query_port=ports[1], pid=os.getpid())
 
     @staticmethod
     def _listen_unix(path: str) -> socket.socket:
         listener = socket.socket(socket.AF_UNIX)
         listener.bind(path)
-        listener.listen(16)
+        listener.listen(256)
         return listener
 
     # --- control thread
@@ -151,9 +155,10 @@ class SlotServer:
                     threading.Thread(target=self._read_from, args=(sock,), daemon=True).start()
 
     def _end(self) -> None:
-        with contextlib.suppress(OSError):
-            os.unlink(self.address.path)
-            os.rmdir(os.path.dirname(self.address.path))  # succeeds for the last slot; the driver cannot clean up
+        for path in filter(None, (self.address.path, self.address.query_path)):
+            with contextlib.suppress(OSError):
+                os.unlink(path)
+                os.rmdir(os.path.dirname(path))  # succeeds for the last slot; the driver cannot clean up
         os._exit(0)
 
     def _read_from(self, sock: socket.socket) -> None:
@@ -180,7 +185,10 @@ class SlotServer:
         if kind is Message.COMPLETED:
             self._work.put(_Completed(body.decode()))
         elif kind is Message.PING:
-            send(sock, Message.PONG, pickle.dumps({"pid": os.getpid(), "newest": self._fence.newest}))
+            pong = {"pid": os.getpid(), "newest": self._fence.newest, "clock_ns": time.monotonic_ns()}
+            send(sock, Message.PONG, pickle.dumps(pong))
+        elif kind is Message.LEASE:
+            self.lease.until_ns = _EDGE.unpack(body)[0]
         elif kind is Message.SHUTDOWN:
             self._work.put(None)
             return False
@@ -295,13 +303,16 @@ def run_slot(config: SlotConfig, answer: int) -> None:
     except Exception:
         os.write(answer, pickle.dumps(traceback.format_exc()))
         os._exit(1)
+    if server.query_listeners:
+        QueryServer(slot, server.query_listeners, config.secret, config.address.incarnation, server.lease).start()
     threading.Thread(target=server.accept_forever, name="control", daemon=True).start()
     os.write(answer, pickle.dumps(server.address))
     os.close(answer)
     server.serve(slot)
     slot.close()
-    with contextlib.suppress(OSError):
-        os.unlink(server.address.path)
+    for path in filter(None, (server.address.path, server.address.query_path)):
+        with contextlib.suppress(OSError):
+            os.unlink(path)
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(0)

@@ -23,6 +23,8 @@ _HEAD = struct.Struct("<IB")
 _NONCE = 32
 _CODE = 16
 _MAGIC = b"headwater-slot-3 py%d.%d" % sys.version_info[:2]
+QUERY_MAGIC = b"headwater-query-1"
+"""Queries are JSON: readers may have another version of Python."""
 MAX_MESSAGE = 1 << 31
 _READ = 1 << 18
 _SMALL = 1 << 16
@@ -48,6 +50,9 @@ class Message(IntEnum):
     ACKS = 21  # its answer, or FAILED: pickle([Ack])
     WAIT = 22  # 8 bytes milliseconds: tell when a source has input, but not after that
     READABLE = 23  # a source may have input
+    LEASE = 24  # 8 bytes: until so long after that PONG's clock the slot may answer queries
+    QUERY = 30  # to a slot's query socket: JSON
+    ANSWER = 31  # its answer: JSON, {"ok": ...} or {"error": {...}}
 
 
 class SealedSocket(socket.socket):
@@ -173,10 +178,15 @@ class Receiver:
         del self._buffer[:start]
 
 
-def authenticate_server(sock: socket.socket, secret: bytes, incarnation: str) -> socket.socket:
+def query_secret(secret: bytes) -> bytes:
+    """What a reader of state must know. It opens the query sockets only, on which nothing is unpickled."""
+    return hmac.new(secret, b"queries of state", hashlib.sha256).digest()
+
+
+def authenticate_server(sock: socket.socket, secret: bytes, incarnation: str, magic: bytes = _MAGIC) -> socket.socket:
     """The slot's half: nothing else is read from the socket before this returned. Use the socket that it returns."""
     nonce = secrets.token_bytes(_NONCE)
-    sock.sendall(_MAGIC.ljust(32, b" ") + nonce)
+    sock.sendall(magic.ljust(32, b" ") + nonce)
     answer = _read_exactly(sock, 32 + _NONCE)
     nonces = nonce + answer[32:]
     if not hmac.compare_digest(answer[:32], _derive(secret, b"relay", incarnation, nonces)):
@@ -185,12 +195,12 @@ def authenticate_server(sock: socket.socket, secret: bytes, incarnation: str) ->
     return _sealed(sock, secret, incarnation, nonces, sends=b"from slot", receives=b"from relay")
 
 
-def authenticate_client(sock: socket.socket, secret: bytes, incarnation: str) -> socket.socket:
+def authenticate_client(sock: socket.socket, secret: bytes, incarnation: str, magic: bytes = _MAGIC) -> socket.socket:
     """The relay's half. Another slot than `incarnation`, which may have got its address since, does not do."""
     greeting = _read_exactly(sock, 32 + _NONCE)
-    if greeting[:32] != _MAGIC.ljust(32, b" "):
+    if greeting[:32] != magic.ljust(32, b" "):
         raise ConnectionLostError(
-            f"the slot speaks {greeting[:32]!r}, expected {_MAGIC!r}; use one Python on all hosts"
+            f"the slot speaks {greeting[:32]!r}, expected {magic!r}; use one version on all hosts"
         )
     nonce = secrets.token_bytes(_NONCE)
     nonces = greeting[32:] + nonce

@@ -40,6 +40,7 @@ from headwater.runtime.slot.upload import GRACE_SECONDS, Upload
 from headwater.runtime.stage.edges import Emit
 from headwater.runtime.stage.runner import RunnerIdentity, StageRunner
 from headwater.state.keyed_backend import KeyedStateBackend
+from headwater.state.readable_backend import ReadableBackend
 from headwater.state.snapshot.native_state import NativeState
 from headwater.state.snapshot.section import Section
 
@@ -67,6 +68,10 @@ class Slot:
         self._checkpoint_seconds = checkpoint_seconds
         self._clock = time.monotonic
         self._runner: StageRunner | None = None
+        self.readable: StageRunner | None = None
+        """The runner whose state other threads may read; None while a checkpoint is loaded."""
+        self.processing = False
+        """An epoch is under way."""
         self._emit: Emit | None = None
         self._natives = NativeSnapshots(background)
         self._native: list[NativeState] = []
@@ -87,8 +92,8 @@ class Slot:
         """Token of the last durable checkpoint: the backends can go back to it in memory."""
         self._in_flight: str | None = None
         """Token of the last checkpoint that was cut, until it completes or fails."""
-        self._pending: tuple[str, bool] | None = None
-        """Token of the epoch that ran but is not accepted yet, and whether a checkpoint was cut at its end."""
+        self._pending: tuple[str, bool, int] | None = None
+        """Token of the epoch that ran but is not accepted yet, whether a checkpoint was cut at its end, the epoch."""
         self._dirty = False
         self._rewrites = False
         """The durable chain has a damaged file: every checkpoint writes a whole snapshot until one is durable."""
@@ -98,6 +103,7 @@ class Slot:
     def begin(self, begin: BeginEpoch, emit: Emit) -> bool:
         """Reach the state of `begin.base` and start the attempt. Return True if the slot loaded a checkpoint."""
         self._garbage.begin_epoch()
+        self.processing = True
         base = begin.base
         self._settle(begin)
         if any(backend.damaged for backend in self._native_backends()):
@@ -162,7 +168,9 @@ class Slot:
                 ack.part = self._upload.result(seconds)
             self._look_after_full(ack, begin)
             ack.writing = self._full.names if self._full is not None else ()
-        self._pending, self._dirty = (begin.attempt.id, begin.cut or not begin.checkpointing), False
+        cut = begin.cut or not begin.checkpointing
+        self._pending, self._dirty = (begin.attempt.id, cut, begin.attempt.epoch), False
+        self.processing = False
         ack.processing_ms = (after_processing - self._started) * 1000
         ack.snapshot_ms = (time.perf_counter() - after_processing) * 1000
         self._garbage.epoch_ended()
@@ -171,13 +179,14 @@ class Slot:
 
     def abort(self) -> None:
         """Give up the current attempt, if there is one, and undo its changes."""
+        self.processing = False
         if self._dirty:
             self._undo()
 
     def close(self) -> None:
         """Close the user's functions and delete the slot's files on the local disk. Called when the job is over."""
         self._drop_full()
-        runner = self._runner
+        runner, self.readable = self._runner, None
         try:
             if runner is not None:
                 runner.close()
@@ -210,7 +219,7 @@ class Slot:
             if self._pending[0] == base.token:
                 self._keep_pending()
             else:
-                (token, _), self._pending = self._pending, None
+                (token, _, _), self._pending = self._pending, None
                 self._undo()
                 self._forget_upload(token)
         if self._in_flight is None:
@@ -228,8 +237,10 @@ class Slot:
     def _keep_pending(self) -> None:
         """The pending epoch was accepted."""
         assert self._pending is not None
-        (token, cut), self._pending = self._pending, None
+        (token, cut, epoch), self._pending = self._pending, None
         for backend in self.runner.backends():
+            if cut and isinstance(backend, ReadableBackend):
+                backend.cut_epoch = epoch
             backend.commit_epoch(cut=cut)
         self._accepted = token
         self._in_flight = token if cut else self._in_flight
@@ -299,6 +310,7 @@ class Slot:
                 f"stage {stage} partition {partition} lost its state of epoch {base.epoch}; {last}",
                 FailureReason.STATE_LOST,
             )
+        self.readable = None
         if self._runner is not None:
             try:
                 self._runner.close()
@@ -316,6 +328,10 @@ class Slot:
         if begin.checkpointing and (begin.restore is not None or self._rewrites):
             self._natives.begin_with(runner.backends())
         self._accepted = self._durable = base.token
+        for backend in runner.backends():
+            if isinstance(backend, ReadableBackend):
+                backend.durable_epoch = base.durable_epoch
+        self.readable = runner
         self._garbage.state_loaded()
 
     def _loaded(self, begin: BeginEpoch, repair: RestoreRepair) -> StageRunner | None:

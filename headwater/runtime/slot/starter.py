@@ -14,7 +14,7 @@ from headwater.common.ids import Place
 from headwater.common.machine.processes import is_named
 from headwater.runtime.epoch.failure import ConnectionLostError
 from headwater.runtime.epoch.messages import SlotAddress
-from headwater.runtime.slot.directories import socket_directory
+from headwater.runtime.slot.directories import query_directory, socket_directory
 from headwater.runtime.slot.fork_client import answer_to
 from headwater.runtime.slot.fork_server import SlotRequest
 from headwater.runtime.slot.process import SlotConfig
@@ -51,8 +51,9 @@ def launch_slot(launch: SlotLaunch, place: Place, host: str) -> SlotAddress:
     incarnation = secrets.token_hex(4)
     directory = socket_directory(launch.run_id)
     path = os.path.join(directory, f"{stage}-{partition}-{incarnation}.sock")
+    query_path = os.path.join(query_directory(launch.run_id), f"{incarnation}.sock")
     config = SlotConfig(
-        address=SlotAddress(stage, partition, host, 0, path, 0, incarnation),
+        address=SlotAddress(stage, partition, host, 0, path, 0, incarnation, query_path=query_path),
         listen_tcp=launch.listen_tcp,
         secret=launch.secret,
         job_id=launch.job_id,

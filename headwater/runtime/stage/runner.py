@@ -523,15 +523,18 @@ class StageRunner:
         inlet.port.batch_of(inlet.input_index, values, timestamps)
 
     def advance(self, head: int, watermark: int) -> None:
-        """Set the merged watermark of a head operator's edges."""
-        port = self._heads[head]
+        """Set the merged watermark of a head operator's edges. Ignored where the head has no such partition."""
+        port = self._heads.get(head)
+        if port is None:
+            return  # the stage has operators of a higher parallelism, and an edge's end is told to all partitions
         self.busy.enter(port.vertex)
         port.advance(watermark)
         self.busy.enter(None)
 
     def idle(self, head: int, idle: bool) -> None:
-        """Set whether all channels into a head operator are idle."""
-        self._heads[head].idle(idle)
+        """Set whether all channels into a head operator are idle. Ignored as `advance` is."""
+        if head in self._heads:
+            self._heads[head].idle(idle)
 
     def finish_epoch(self, now_ms: int, *, ended: bool | None = None) -> EpochOutcome:
         """End the epoch: fire the last timers, let sinks prepare their commit, and send all buffered records."""

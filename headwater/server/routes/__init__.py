@@ -12,6 +12,7 @@ from headwater.server.routes import (
     operations,
     page,
     programs,
+    state,
     taskmanagers,
     vertices,
 )
@@ -23,6 +24,7 @@ ROUTES = (
     *vertices.ROUTES,
     *metrics.ROUTES,
     *operations.ROUTES,
+    *state.ROUTES,
     *taskmanagers.ROUTES,
     *jobmanager.ROUTES,
     *programs.ROUTES,

@@ -13,10 +13,11 @@ from headwater.state.heap.panes import HeapElementPanes, HeapFoldedPanes
 from headwater.state.heap.store import ABSENT, HeapStore, KeyScope
 from headwater.state.heap.value import HeapValueState
 from headwater.state.keys.key_groups import by_key_group, pairs_by_key_group
+from headwater.state.registered import Registered
 from headwater.state.snapshot.entries import Entries
 from headwater.state.snapshot.layout import StateLayout
 from headwater.state.snapshot.section import Section
-from headwater.state.store_backend import Registered, StoreBackend
+from headwater.state.store_backend import StoreBackend
 from headwater.state.timers import TimerQueue
 from headwater.state.ttl.expiring import TtlPolicy
 

@@ -84,14 +84,16 @@ class HeapListState(HeapStore, ListState[Any]):
     def _combination(self) -> Combine:
         return older_length
 
-    def committed(self, key: Any) -> Any:
+    def current(self, key: Any) -> Any:
         elements = self.table.get(key, ABSENT)
-        if elements is not ABSENT:
-            elements = elements[:]  # copy it before reading the undo log: an append in between would look committed
-        before = self.undo.get(key, UNCHANGED)
+        # Copied before anybody reads the undo log: an append in between would look committed.
+        return elements if elements is ABSENT else elements[:]
+
+    def before(self, key: Any, entry: Any, log: dict[Any, Any]) -> Any:
+        before = log.get(key, UNCHANGED)
         if before is UNCHANGED:
-            return elements
-        return elements[:before] if before.__class__ is int else before
+            return entry
+        return entry[:before] if before.__class__ is int else before
 
     def delta_entries(self, keys: Iterable[Any], log: dict[Any, Any]) -> ListEntries:
         table = self.table

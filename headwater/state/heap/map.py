@@ -124,12 +124,16 @@ class HeapMapState(HeapStore, MapState[Any, Any]):
     def _combination(self) -> Combine:
         return _combined
 
-    def committed(self, key: Any) -> Any:
+    def current(self, key: Any) -> Any:
         # dict.copy() keeps the interpreter lock, so the log, read next, has at least the changes in the copy.
-        entries = self.table.get(key, _EMPTY).copy()
-        log = self.undo.get(key, UNCHANGED)
-        before = entries if log is UNCHANGED else _before(entries, log.copy() if log.__class__ is dict else log)
-        return before or ABSENT
+        return self.table.get(key, _EMPTY).copy() or ABSENT
+
+    def before(self, key: Any, entry: Any, log: dict[Any, Any]) -> Any:
+        changes = log.get(key, UNCHANGED)
+        if changes is UNCHANGED:
+            return entry
+        entries = {} if entry is ABSENT else entry
+        return _before(entries, changes.copy() if changes.__class__ is dict else changes) or ABSENT
 
     def delta_entries(self, keys: Iterable[Any], log: dict[Any, Any]) -> MapEntries:
         owners: list[Any] = []

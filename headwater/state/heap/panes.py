@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from headwater.state.change_log import Combine, Join
-from headwater.state.copying import ATOMIC, captured, protective_copy
+from headwater.state.copying import ATOMIC, captured, is_immutable, protective_copy
 from headwater.state.heap.list import older_length
 from headwater.state.heap.store import ABSENT, UNCHANGED, HeapStore
 from headwater.state.panes import ElementPanes, FoldedPanes, Panes
@@ -79,6 +79,9 @@ class _HeapPanes(HeapStore, Panes):
     def _combination(self) -> Combine:
         return self._combined
 
+    def _kept_combination(self) -> None:
+        """Logs of panes are joined with a look at what is stored now, so they cannot be joined later."""
+
     def _combined(self, namespace: Any, older: Any, newer: Any, join: Join) -> Any:
         if older is ABSENT:
             return older
@@ -102,14 +105,30 @@ class _HeapPanes(HeapStore, Panes):
                 del table[namespace]
         self.undo, self._spanning = {}, None
 
-    def committed(self, key: Any) -> Any:
+    def current(self, key: Any) -> Any:
         user_key, namespace = key
-        found = self._copy_for_query(self.table.get(namespace, {}).get(user_key, ABSENT))
-        log = self.undo.get(namespace, UNCHANGED)
-        if log is ABSENT:
+        return self._copy_for_query(self.table.get(namespace, {}).get(user_key, ABSENT))
+
+    def before(self, key: Any, entry: Any, log: dict[Any, Any]) -> Any:
+        user_key, namespace = key
+        changes = log.get(namespace, UNCHANGED)
+        if changes is ABSENT:
             return ABSENT
-        before = UNCHANGED if log is UNCHANGED else log.get(user_key, UNCHANGED)
-        return found if before is UNCHANGED else self._restored({user_key: found}, user_key, before)
+        before = UNCHANGED if changes is UNCHANGED else changes.get(user_key, UNCHANGED)
+        return entry if before is UNCHANGED else self._restored({user_key: entry}, user_key, before)
+
+    def _candidates_now(self) -> list[Any]:
+        return [(key, namespace) for namespace, pane in list(self.table.items()) for key in list(pane)]
+
+    def _candidates_in(self, log: dict[Any, Any]) -> list[Any]:
+        logs = [(namespace, keys) for namespace, keys in list(log.items()) if keys is not ABSENT]
+        return [(key, namespace) for namespace, keys in logs for key in list(keys)]
+
+    def pairs_to_try(self, user_key: Any, epoch: int | None) -> list[Any]:
+        namespaces = list(self.table)
+        for log in () if epoch is None else self._logs_back_to(epoch):
+            namespaces += log
+        return [(user_key, namespace) for namespace in dict.fromkeys(namespaces)]
 
     def _open(self, namespace: int) -> tuple[dict[Any, Any], dict[Any, Any] | None]:
         """Return the pane of `namespace`, created if missing, and the log of its keys (None: it needs no log)."""
@@ -209,6 +228,10 @@ class HeapFoldedPanes(_HeapPanes, FoldedPanes):
                 so_far = _first_touch(log, key, so_far)
             folded = add(value, create() if so_far is None else so_far)
             pane[key] = folded if folded is so_far else captured(folded)
+
+    def newest(self, key: Any) -> Any:
+        entry = self.current(key)
+        return entry if is_immutable(entry) else self.committed(key)  # a function may be folding into it right now
 
     def _log_whole(self, namespace: int, pane: dict[Any, Any]) -> dict[Any, Any]:
         known = self.undo.get(namespace, {})

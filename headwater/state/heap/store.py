@@ -6,7 +6,8 @@ adds the epoch's log to the log of all changes since the last checkpoint. So sta
 and a checkpoint's delta can span many epochs.
 
 The processing thread always writes the undo log first and the table second; a reader reads the table first and the undo
-log second. So a reader in another thread needs no lock and never takes a new value for a committed one.
+log second. So a reader in another thread never takes a new value for an old one. It holds the backend's lock, which the
+processing thread takes only where logs change hands: at the end of an epoch, and when a checkpoint settles.
 """
 
 from __future__ import annotations
@@ -14,9 +15,10 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable
 from contextlib import AbstractContextManager, nullcontext
+from itertools import chain
 from typing import Any, Protocol
 
-from headwater.state.change_log import Combine, absorbed, merged
+from headwater.state.change_log import Combine, absorbed, keep_log, merged
 from headwater.state.copying import is_immutable, protective_copy
 from headwater.state.snapshot.entries import Entries
 
@@ -49,7 +51,9 @@ _GONE_LIMIT = 4096
 class HeapStore(ABC):
     """The table {key: ...} of one state. Subclasses add the shape; they are also the user's state objects."""
 
-    __slots__ = ("_gone", "_in_flight", "_scope", "_since", "_spanning", "holds_mutable", "lock", "table", "undo")
+    __slots__ = (
+        "_gone", "_in_flight", "_kept", "_scope", "_since", "_spanning", "holds_mutable", "lock", "table", "undo",
+    )  # fmt: skip
 
     def __init__(self, scope: KeyScope) -> None:
         self._scope = scope
@@ -59,6 +63,8 @@ class HeapStore(ABC):
         """The log of the committed epochs since the last cut."""
         self._in_flight: dict[Any, Any] = {}
         """The log of the changes in the checkpoint in flight."""
+        self._kept: dict[int, dict[Any, Any]] = {}
+        """{epoch of a durable checkpoint: log of the changes in the next one}, for readers that pinned the epoch."""
         self._spanning: dict[Any, Any] | None = None
         """The result of `changes()`, kept for the commit that follows."""
         self._gone = 0
@@ -107,9 +113,23 @@ class HeapStore(ABC):
         else:
             self._since = changes
 
-    def checkpoint_completed(self) -> None:
-        """The checkpoint in flight is durable: state never goes back behind it."""
+    def checkpoint_completed(self, keep_as: int | None = None, *, join: bool = False) -> None:
+        """The checkpoint in flight is durable: state never goes back behind it.
+
+        `keep_as`: the durable checkpoint before it was of this epoch, and somebody still reads it, or (`join`) one
+        before it.
+        """
+        if keep_as is not None:
+            keep_log(self._kept, keep_as, self._in_flight, self._kept_combination() if join else None)
         self._in_flight = {}
+
+    def _kept_combination(self) -> tuple[Combine | None] | None:
+        """Return how to join logs for readers, if they can be joined long after their epochs."""
+        return (self._combination(),)
+
+    def forget_before(self, epoch: int) -> None:
+        """Nobody reads the state of earlier epochs any more."""
+        self._kept = {kept: log for kept, log in self._kept.items() if kept >= epoch}
 
     def checkpoint_failed(self) -> None:
         """The checkpoint in flight failed: the next one must contain its changes too. Called between epochs."""
@@ -143,9 +163,57 @@ class HeapStore(ABC):
         table = self.table
         self.undo = {key: before for key, before in self.undo.items() if before is not ABSENT or key in table}
 
+    # --- for other threads, which hold the lock and must not change what they get
+
     @abstractmethod
+    def current(self, key: Any) -> Any:
+        """Return the entry of `key` as of now, or ABSENT. What the processing thread appends to is copied."""
+
+    @abstractmethod
+    def before(self, key: Any, entry: Any, log: dict[Any, Any]) -> Any:
+        """Return what the entry was before the changes in `log`, if it is `entry` after them."""
+
     def committed(self, key: Any) -> Any:
-        """Return the committed entry of `key`, or ABSENT. Any thread may call this. The caller must not change it."""
+        """Return the entry of `key` after the last accepted epoch, or ABSENT."""
+        return self.before(key, self.current(key), self.undo)
+
+    def durable(self, key: Any, epoch: int) -> Any:
+        """Return the entry of `key` as of the last durable checkpoint, or the pinned one of `epoch`, or ABSENT."""
+        entry = self.current(key)
+        for log in self._logs_back_to(epoch):
+            entry = self.before(key, entry, log)
+        return entry
+
+    def newest(self, key: Any) -> Any:
+        """Return the entry of `key` now, or ABSENT; as of the last accepted epoch if it may change while it is read."""
+        return self.current(key)
+
+    def number(self) -> int:
+        """Return how many keys have an entry now."""
+        return len(self.keys_stored())
+
+    def candidates(self, epoch: int | None) -> tuple[Iterable[Any], Iterable[Any]]:
+        """Return keys that may have an entry that `newest` (None) or `durable` finds: all of now, and of the logs."""
+        now = self._candidates_now()  # first, as always
+        logs = () if epoch is None else self._logs_back_to(epoch)
+        return now, [key for log in logs for key in self._candidates_in(log)]
+
+    def _candidates_now(self) -> list[Any]:
+        return list(self.table)
+
+    def _candidates_in(self, log: dict[Any, Any]) -> list[Any]:
+        """Return the keys that may have had an entry before the changes in `log`."""
+        return list(log)
+
+    def pairs_to_try(self, user_key: Any, epoch: int | None) -> list[Any]:
+        """Return the (key, namespace) pairs of `user_key` that may have an entry; epoch None: now."""
+        pairs = chain(*self.candidates(epoch))
+        return list(dict.fromkeys(pair for pair in pairs if pair[0] == user_key))
+
+    def _logs_back_to(self, epoch: int) -> list[dict[Any, Any]]:
+        """Return the logs to apply, one after the other, to get from now to a durable checkpoint."""
+        kept = [self._kept[each] for each in sorted(self._kept, reverse=True) if each >= epoch]
+        return [self.undo, self._since, self._in_flight, *kept]
 
     @abstractmethod
     def delta_entries(self, keys: Iterable[Any], log: dict[Any, Any]) -> Entries:

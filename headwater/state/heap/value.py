@@ -67,10 +67,16 @@ class HeapValueState(HeapStore, ValueState[Any]):
                 table[key] = before
         self.undo, self._spanning = {}, None
 
-    def committed(self, key: Any) -> Any:
-        value = self.table.get(key, ABSENT)
-        before = self.undo.get(key, UNCHANGED)
-        return value if before is UNCHANGED else before
+    def current(self, key: Any) -> Any:
+        return self.table.get(key, ABSENT)
+
+    def newest(self, key: Any) -> Any:
+        entry = self.current(key)
+        return entry if is_immutable(entry) else self.committed(key)  # a function may be folding into it right now
+
+    def before(self, key: Any, entry: Any, log: dict[Any, Any]) -> Any:
+        before = log.get(key, UNCHANGED)
+        return entry if before is UNCHANGED else before
 
     def delta_entries(self, keys: Iterable[Any], log: dict[Any, Any]) -> ValueEntries:
         known = list(keys)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+import time
 import weakref
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
@@ -12,8 +13,10 @@ from typing import Any
 
 from headwater.common.errors import LocalDiskError, StateError
 from headwater.common.machine.local_disk import room_for, says_no_room
+from headwater.common.query_error import QueryError, QueryProblem
 from headwater.state.evolution.migration import Convert
-from headwater.state.rocksdb.database import Changes, Database, take_over
+from headwater.state.registered import Registered
+from headwater.state.rocksdb.database import Changes, Database, DatabaseView, take_over
 from headwater.state.rocksdb.facts import Facts, store_timers, timer_sections
 from headwater.state.rocksdb.home import RocksDBHome
 from headwater.state.rocksdb.native import native_facts, read_native_sections
@@ -25,13 +28,17 @@ from headwater.state.rocksdb.value import RocksValueState
 from headwater.state.snapshot.entries import Entries, ValueEntries
 from headwater.state.snapshot.layout import StateLayout
 from headwater.state.snapshot.section import EVENT_TIMERS, PROCESSING_TIMERS, Section
-from headwater.state.store_backend import Registered, StoreBackend
+from headwater.state.store_backend import StoreBackend
 from headwater.state.ttl.expiring import TtlPolicy
 
 _MAKE_ROOM = (
     "make room there, or let state.backend.rocksdb.localdir be a directory on a larger disk. Nothing is lost: state "
     "is restored from the last checkpoint"
 )
+
+
+_VIEWS_WANTED_SECONDS = 600.0
+"""Old states of the database are kept for readers until nobody has asked for so long."""
 
 
 class RocksDBKeyedStateBackend(StoreBackend[RocksStore]):
@@ -60,6 +67,10 @@ class RocksDBKeyedStateBackend(StoreBackend[RocksStore]):
         """The database may contain half an epoch, because a write failed."""
         self._converted_in_native: set[str] = set()
         """States that were already converted when the last native checkpoint was made."""
+        self._views: dict[int, DatabaseView] = {}
+        """{epoch of a durable checkpoint: the database when it was cut}: the last one, and those that are pinned."""
+        self._cut_view: DatabaseView | None = None
+        self._views_wanted_until = 0.0
         self._home = self._options.home()
         with self._room():
             self._open(self._home.new_directory())
@@ -81,6 +92,8 @@ class RocksDBKeyedStateBackend(StoreBackend[RocksStore]):
         """Free the memory and delete the files. The backend must not be used afterwards, but may be closed again."""
         if self._dispose.alive:
             with self._boundary:
+                self._closed = True
+                self._views, self._cut_view = {}, None
                 self._dispose()
             self._states = {}
 
@@ -109,6 +122,10 @@ class RocksDBKeyedStateBackend(StoreBackend[RocksStore]):
                 f"state must be restored into a new backend"
             )
         super().begin_epoch()
+        if self._views_are_wanted():
+            with self._boundary:
+                if self.durable_epoch not in self._views and not any(store.has_news for store in self._stores()):
+                    self._views[self.durable_epoch] = self.database.view()
 
     def commit_epoch(self, *, cut: bool = False) -> None:
         stores = self._stores()
@@ -124,9 +141,47 @@ class RocksDBKeyedStateBackend(StoreBackend[RocksStore]):
                 if not self.log_changes:
                     queue.checkpoint_completed()
             self._in_epoch = False
+            if cut and self._views_are_wanted():
+                self._cut_view = self.database.view()
         for store in stores:
             store.make_room()
         self.reads_ahead = any(store.overflows for store in stores if isinstance(store, RocksValueState))
+
+    def checkpoint_failed(self) -> None:
+        super().checkpoint_failed()
+        self._cut_view = None
+
+    def _settle_cut(self) -> tuple[int | None, bool]:
+        what_to_keep = super()._settle_cut()
+        if self._cut_view is not None:
+            self._views[self.durable_epoch], self._cut_view = self._cut_view, None
+        self._forget_views()
+        return what_to_keep
+
+    def _forget_before(self, epoch: int) -> None:
+        super()._forget_before(epoch)
+        self._forget_views()
+
+    def _forget_views(self) -> None:
+        needed = {*self._pins, self.durable_epoch}
+        self._views = {epoch: view for epoch, view in self._views.items() if epoch in needed}
+
+    def _views_are_wanted(self) -> bool:
+        """Return True if somebody reads this state. A view holds memory and files, so others go without."""
+        return time.monotonic() < self._views_wanted_until or any(
+            known.descriptor is not None and known.descriptor.is_queryable() for known in self._states.values()
+        )
+
+    def view(self, epoch: int) -> DatabaseView:
+        self._views_wanted_until = time.monotonic() + _VIEWS_WANTED_SECONDS
+        view = self._views.get(epoch)
+        if view is None:
+            raise QueryError(
+                QueryProblem.NOT_YET,
+                f"operator '{self.uid}': the last checkpoint cannot be read, because nobody has asked for some time; "
+                f"the next one can: try again after it, ask for live values, or mark the state with set_queryable()",
+            )
+        return view
 
     def write_committed(self, changes: Changes, done: Callable[[], None]) -> None:
         with self._boundary:

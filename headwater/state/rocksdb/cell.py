@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from headwater.state.rocksdb.database import Changes, Database
+from headwater.state.rocksdb.database import Changes, Database, DatabaseView
 
 _SEAL_BYTES = 4096
 """If the head gets longer, its elements become a piece. This bounds what an append writes again."""
@@ -29,18 +29,18 @@ class ListCell:
         """The pieces in the database are obsolete."""
 
     @classmethod
-    def from_head(cls, data: bytes, database: Database) -> ListCell:
+    def from_head(cls, data: bytes, database: Database | DatabaseView) -> ListCell:
         return cls(*database.loads(data))
 
     def __len__(self) -> int:
         return self.offset + len(self.elements)
 
-    def whole(self, database: Database, body: bytes) -> list[Any]:
+    def whole(self, database: Database | DatabaseView, body: bytes) -> list[Any]:
         """Load and return all elements. `body` is the prefix of the pieces' keys."""
         self.load(database, body)
         return self.elements
 
-    def load(self, database: Database, body: bytes) -> int:
+    def load(self, database: Database | DatabaseView, body: bytes) -> int:
         """Load all elements into memory. Return the number of bytes read."""
         if not self.offset:
             return 0

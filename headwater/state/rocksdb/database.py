@@ -16,6 +16,7 @@ import os
 import pickle
 import shutil
 import struct
+import threading
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -103,6 +104,10 @@ class Database:
                 f"the RocksDB database in {self.path} cannot be read ({error}); restore an intact checkpoint"
             ) from error
 
+    def view(self) -> DatabaseView:
+        """Return the database as it is now. It keeps old files and memory from being freed, until it is dropped."""
+        return DatabaseView(self, self._rdict.iter())
+
     def last(self, start: bytes) -> bytes | None:
         """Return the value of the last entry whose key begins with `start`; None if there is none."""
         entries = self._rdict.iter()
@@ -172,6 +177,40 @@ class Database:
         except Exception as error:  # a disk error: it closed nothing, so drop the last references, which closes all
             log.warning("the RocksDB database in %s was given up: %s", self.path, error)
             del self._rdict, self.get
+
+
+class DatabaseView:
+    """The database as it was at one moment. Any thread may use it.
+
+    It is an iterator that stays open: rocksdict's snapshots do not apply to iterators.
+    """
+
+    def __init__(self, database: Database, entries: Any) -> None:
+        self.loads = database.loads
+        self.key_behind = database.key_behind
+        self._entries = entries
+        self._lock = threading.Lock()
+
+    def get(self, key: Any) -> Any:
+        """As `Database.get`: the value of a key or None, or a list of them for a list of keys."""
+        if isinstance(key, list):
+            return list(map(self.get, key))
+        entries = self._entries
+        with self._lock:
+            entries.seek(key)
+            return entries.value() if entries.valid() and entries.key() == key else None
+
+    def scan(self, start: bytes) -> list[tuple[bytes, bytes]]:
+        """Return the entries whose keys begin with `start`, in order."""
+        found: list[tuple[bytes, bytes]] = []
+        entries = self._entries
+        with self._lock:
+            entries.seek(start)
+            while entries.valid() and (key := entries.key()).startswith(start):
+                found.append((key, entries.value()))
+                entries.next()
+            entries.status()
+        return found
 
 
 def take_over(checkpoint: Path, directory: Path) -> None:

@@ -10,7 +10,7 @@ from headwater.state.change_log import Combine, Join
 from headwater.state.copying import captured, protective_copy
 from headwater.state.heap.store import ABSENT, KeyScope
 from headwater.state.rocksdb.cell import ListCell
-from headwater.state.rocksdb.database import Changes
+from headwater.state.rocksdb.database import Changes, Database, DatabaseView
 from headwater.state.rocksdb.store import OBJECT_BYTES_PER_BYTE, RocksStore, StoreOwner, in_pieces
 from headwater.state.snapshot.entries import ListEntries, check_base
 
@@ -26,7 +26,11 @@ class ListCells(RocksStore):
         return ListCell() if data is None else ListCell.from_head(data, self._database)
 
     def committed(self, key: Any) -> Any:
-        return self._stored_cell(key).whole(self._database, self._body(key)) or ABSENT
+        return self.stored_in(self._database, key)
+
+    def stored_in(self, view: Database | DatabaseView, key: Any) -> Any:
+        data = view.get(self._address(key))
+        return ABSENT if data is None else ListCell.from_head(data, view).whole(view, self._body(key)) or ABSENT
 
     def _load_elements(self, key: Any, cell: ListCell, base: int, elements: list[Any], what: str) -> None:
         """Replace all elements of a restored list after the first `base` by `elements`."""

@@ -10,7 +10,7 @@ from headwater.state.change_log import Combine
 from headwater.state.copying import captured
 from headwater.state.heap.store import ABSENT, KeyScope
 from headwater.state.keys.stable_hash import PLAIN_KEYS, check_map_key
-from headwater.state.rocksdb.database import Changes
+from headwater.state.rocksdb.database import Changes, Database, DatabaseView
 from headwater.state.rocksdb.keys import decode_key, encode_key
 from headwater.state.rocksdb.store import (
     KEY_FOLLOWS,
@@ -173,10 +173,9 @@ class RocksMapState(RocksStore, MapState[Any, Any]):
 
     def _stored(self, owner: Any) -> Iterator[tuple[Any, Any]]:
         """Yield the entries of a map in the database."""
-        return self._stored_at(self._body(owner))
+        return self._stored_at(self._body(owner), self._database)
 
-    def _stored_at(self, body: bytes) -> Iterator[tuple[Any, Any]]:
-        database = self._database
+    def _stored_at(self, body: bytes, database: Database | DatabaseView) -> Iterator[tuple[Any, Any]]:
         start = len(body)
         for address, data in database.scan(body):
             key = decode_key(address, start)[0] if data.endswith(_STOP) else database.key_behind(data)
@@ -246,7 +245,10 @@ class RocksMapState(RocksStore, MapState[Any, Any]):
         return lambda owner, older, newer, join: older.merged(newer)
 
     def committed(self, key: Any) -> Any:
-        return dict(self._stored(key)) or ABSENT
+        return self.stored_in(self._database, key)
+
+    def stored_in(self, view: Database | DatabaseView, key: Any) -> Any:
+        return dict(self._stored_at(self._body(key), view)) or ABSENT
 
     # -- snapshots -----------------------------------------------------------------------------------------------------
 
@@ -301,7 +303,7 @@ class RocksMapState(RocksStore, MapState[Any, Any]):
         for address, data in self._database.scan(self._heads[group]):
             owner = self._key_in(address, data)
             if owner not in changed:
-                entries = dict(self._stored_at(self._body_at(address, group)))
+                entries = dict(self._stored_at(self._body_at(address, group), self._database))
                 yield owner, entries, 64 + len(entries) * int(self._mean_bytes)
         for owner in self.by_key_group(changed).get(group, ()) if changed else ():
             entries = self._live(owner)

@@ -8,7 +8,7 @@ from typing import Any
 
 from headwater.state.keyed_backend import NO_KEY
 from headwater.state.restricted import StandIns
-from headwater.state.rocksdb.database import Changes, Database
+from headwater.state.rocksdb.database import Changes, Database, DatabaseView
 from headwater.state.rocksdb.facts import Facts, timer_sections
 from headwater.state.rocksdb.options import RocksDBMemory
 from headwater.state.rocksdb.stores import STORES
@@ -43,6 +43,9 @@ class _Reader:
 
     def write_committed(self, changes: Changes, done: Callable[[], None]) -> None:
         raise AssertionError("nothing changes here")
+
+    def view(self, epoch: int) -> DatabaseView:
+        raise AssertionError("there is one epoch only")
 
 
 def native_facts(directory: Path) -> Facts:

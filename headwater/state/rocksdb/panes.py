@@ -16,7 +16,7 @@ from headwater.state.copying import captured
 from headwater.state.heap.store import ABSENT, KeyScope
 from headwater.state.panes import ElementPanes, FoldedPanes, Panes
 from headwater.state.rocksdb.cell import ListCell
-from headwater.state.rocksdb.database import PREFIX_LENGTH, Changes
+from headwater.state.rocksdb.database import PREFIX_LENGTH, Changes, Database, DatabaseView
 from headwater.state.rocksdb.keys import decode_key, encode_key
 from headwater.state.rocksdb.list import REWRITTEN, ListCells, older_length
 from headwater.state.rocksdb.store import MISSING, RocksStore, StoreOwner, in_pieces
@@ -258,6 +258,9 @@ class _RocksPanes(RocksStore, Panes):
     def _combination(self) -> Combine:
         return self._combined
 
+    def _kept_combination(self) -> None:
+        """Logs of panes are joined with a look at what is stored now, so they cannot be joined later."""
+
     def _combined(self, namespace: int, older: Any, newer: Any, join: Join) -> Any:
         if older is None:
             return older
@@ -299,6 +302,18 @@ class _RocksPanes(RocksStore, Panes):
 
     def pairs_of(self, user_key: Any) -> list[Any]:
         return [(user_key, namespace) for namespace in self._panes() if self.has((user_key, namespace))]
+
+    def _is_in(self, log: dict[Any, Any], key: Any) -> bool:
+        keys = log.get(key[1], MISSING)
+        return keys is None or (keys is not MISSING and key[0] in keys)
+
+    def _candidates_in(self, log: dict[Any, Any]) -> list[Any]:
+        return [(key, namespace) for namespace, keys in log.items() if keys is not None for key in keys]
+
+    def pairs_to_try(self, user_key: Any, epoch: int | None) -> list[Any]:
+        logs = () if epoch is None else self._logs_since(epoch)
+        namespaces = [*(each for log in logs for each in log), *self._stored_namespaces()]
+        return [(user_key, namespace) for namespace in dict.fromkeys(namespaces)]
 
     def _is_changed(self, pair: Pair) -> bool:
         log = self.changed.get(pair[1])
@@ -381,8 +396,11 @@ class RocksFoldedPanes(_RocksPanes, FoldedPanes):
         changes.append((self._address(pair), self._head(pair, entry)))
 
     def committed(self, key: Any) -> Any:
-        data = self._database.get(self._address(key))
-        return ABSENT if data is None else self._database.loads(data)
+        return self.stored_in(self._database, key)
+
+    def stored_in(self, view: Database | DatabaseView, key: Any) -> Any:
+        data = view.get(self._address(key))
+        return ABSENT if data is None else view.loads(data)
 
     def delta_entries(self, keys: Iterable[Any], log: dict[Any, Any]) -> ValueEntries:
         present: list[Pair] = []

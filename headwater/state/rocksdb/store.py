@@ -18,11 +18,11 @@ from typing import Any, Protocol, TypeVar
 
 from xxhash import xxh32_intdigest
 
-from headwater.state.change_log import Combine, absorbed, merged
+from headwater.state.change_log import Combine, absorbed, keep_log, merged
 from headwater.state.heap.store import Absent, KeyScope
 from headwater.state.keys.key_groups import by_key_group, key_group, pairs_by_key_group
 from headwater.state.keys.stable_hash import pack_signed
-from headwater.state.rocksdb.database import BODY, HEAD, PREFIX_LENGTH, Changes, Database, prefix
+from headwater.state.rocksdb.database import BODY, HEAD, PREFIX_LENGTH, Changes, Database, DatabaseView, prefix
 from headwater.state.rocksdb.keys import INT, MAX_INT, MIN_INT, STR, decode_key, encode_key, pack_int, pack_length
 from headwater.state.rocksdb.options import RocksDBMemory
 from headwater.state.rocksdb.values import ValuePickler
@@ -65,6 +65,10 @@ class StoreOwner(Protocol):
         """Write committed entries, then call `done`. No query runs between the two."""
         ...
 
+    def view(self, epoch: int) -> DatabaseView:
+        """Return the database as it was when the durable checkpoint of `epoch` was cut. Raises `QueryError`."""
+        ...
+
 
 class RocksStore(ABC):
     """One state. Subclasses add the shape; they are also the user's state objects."""
@@ -85,6 +89,8 @@ class RocksStore(ABC):
         self._since: dict[Any, Any] = {}
         """`changed` of the committed epochs since the last cut."""
         self._in_flight: dict[Any, Any] = {}
+        self._kept: dict[int, dict[Any, Any]] = {}
+        """{epoch of a durable checkpoint: `changed` of the next one}, for readers that pinned the epoch."""
         self._count: int | None = 0
         """Number of keys with a committed entry. None: unknown, count them."""
         self._object_bytes = _OBJECT_BYTES
@@ -193,6 +199,11 @@ class RocksStore(ABC):
         """Return all changes since the last cut, including those of the current epoch."""
         return merged(self._since, self.changed, self._combination()) if self._since else self.changed
 
+    @property
+    def has_news(self) -> bool:
+        """True if an epoch was accepted since the last durable checkpoint that changed something."""
+        return bool(self._since or self._in_flight)
+
     def keys_written(self) -> Collection[Any]:
         """Return the keys that the current epoch has changed so far."""
         return self.changed
@@ -215,8 +226,18 @@ class RocksStore(ABC):
     def flush(self) -> None:
         """Write all committed entries to the database. Only the processing thread may call this."""
 
-    def checkpoint_completed(self) -> None:
+    def checkpoint_completed(self, keep_as: int | None = None, *, join: bool = False) -> None:
+        if keep_as is not None:
+            keep_log(self._kept, keep_as, self._in_flight, self._kept_combination() if join else None)
         self._in_flight = {}
+
+    def _kept_combination(self) -> tuple[Combine | None] | None:
+        """Return how to join logs for readers, if they can be joined long after their epochs."""
+        return (self._combination(),)
+
+    def forget_before(self, epoch: int) -> None:
+        """Nobody reads the state of earlier epochs any more."""
+        self._kept = {kept: log for kept, log in self._kept.items() if kept >= epoch}
 
     def checkpoint_failed(self) -> None:
         self._since, self._in_flight = absorbed(self._in_flight, self._since, self._combination()), {}
@@ -252,6 +273,56 @@ class RocksStore(ABC):
     @abstractmethod
     def committed(self, key: Any) -> Any:
         """Return the committed entry of `key`, or ABSENT. Any thread that holds the backend's lock may call this."""
+
+    @abstractmethod
+    def stored_in(self, view: Database | DatabaseView, key: Any) -> Any:
+        """Return the entry of `key` in the database, or in an earlier state of it; ABSENT if there is none."""
+
+    def newest(self, key: Any) -> Any:
+        """Return the entry after the last accepted epoch: the objects of the epoch may change while they are read."""
+        return self.committed(key)
+
+    def durable(self, key: Any, epoch: int) -> Any:
+        """Return the entry of `key` as of the last durable checkpoint, or the pinned one of `epoch`, or ABSENT."""
+        if any(self._is_in(log, key) for log in self._logs_since(epoch)):
+            return self.stored_in(self._owner.view(epoch), key)
+        return self.committed(key)
+
+    def _logs_since(self, epoch: int) -> list[dict[Any, Any]]:
+        """Return the logs of all accepted changes after a durable checkpoint, the oldest first."""
+        kept = [self._kept[each] for each in sorted(self._kept) if each >= epoch]
+        return [*kept, self._in_flight, self._since]
+
+    def _is_in(self, log: dict[Any, Any], key: Any) -> bool:
+        """Return True if `log` says that `key` changed."""
+        return key in log
+
+    def number(self) -> int | None:
+        """Return how many keys have an entry after the last accepted epoch; None if that is not known."""
+        return self._count
+
+    def candidates(self, epoch: int | None) -> tuple[Iterable[Any], Iterable[Any]]:
+        """Return keys that may have an entry that `newest` (None) or `durable` finds: those in the database, others.
+
+        The caller goes through the first without a lock.
+        """
+        logs = () if epoch is None else self._logs_since(epoch)
+        changed = [key for log in logs for key in self._candidates_in(log)]
+        return self._stored_keys(self._owned(self._heads)), changed
+
+    def _candidates_in(self, log: dict[Any, Any]) -> Iterable[Any]:
+        """Return the keys that may have had an entry before the changes in `log`."""
+        return log
+
+    def pairs_to_try(self, user_key: Any, epoch: int | None) -> list[Any]:
+        """Return the (key, namespace) pairs of `user_key` that may have an entry; epoch None: now."""
+        start = self._heads[key_group(user_key, self._max_parallelism)] + encode_key(user_key)[0]
+        logs = () if epoch is None else self._logs_since(epoch)
+        changed = [pair for log in logs for pair in log if pair[0] == user_key]
+        return list(dict.fromkeys([*changed, *self._stored_keys([start])]))
+
+    def _stored_keys(self, prefixes: Iterable[bytes]) -> Iterator[Any]:
+        return (self._key_in(*entry) for start in prefixes for entry in self._database.scan(start))
 
     @abstractmethod
     def delta_entries(self, keys: Iterable[Any], log: dict[Any, Any]) -> Entries:
@@ -309,7 +380,7 @@ class RocksStore(ABC):
 
     def loaded(self) -> None:
         """Forget all cached knowledge: the database has just been filled by a restore."""
-        self.cache, self.changed, self._since, self._in_flight, self._count = {}, {}, {}, {}, None
+        self.cache, self.changed, self._since, self._in_flight, self._kept, self._count = {}, {}, {}, {}, {}, None
 
     def _owned(self, prefixes: list[bytes]) -> list[bytes]:
         return prefixes[self._key_groups.start : self._key_groups.stop]

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Iterable, Iterator
-from itertools import islice, repeat
+from itertools import chain, islice, repeat
 from typing import Any, Final
 
 from headwater.state.api import ValueState
 from headwater.state.change_log import keep_first, merged
 from headwater.state.copying import ATOMIC, PLAIN, captured, is_immutable, protective_copy
 from headwater.state.heap.store import ABSENT, Absent, KeyScope
-from headwater.state.rocksdb.database import Changes
+from headwater.state.rocksdb.database import Changes, Database, DatabaseView
 from headwater.state.rocksdb.keys import INT, MAX_INT, MIN_INT, pack_int
 from headwater.state.rocksdb.store import KEY_FOLLOWS, MISSING, SAMPLE, RocksStore, StoreOwner, in_pieces
 from headwater.state.rocksdb.values import OF_A_CLASS
@@ -30,7 +30,13 @@ WRITTEN_AT_ONCE: Final = 25_000
 """Writing this many values takes one or two tenths of a second."""
 
 _SOMETHING: Final = Absent()
-"""In `changed`: there was a value before, but nobody has read it."""
+"""In `changed`: there was a value before, but nobody has read it. In a log: it is in the database of that time."""
+
+
+class _Unread(bytes):
+    """In a log: the value before as the database had it."""
+
+    __slots__ = ()
 
 
 class RocksValueState(RocksStore, ValueState[Any]):
@@ -47,6 +53,8 @@ class RocksValueState(RocksStore, ValueState[Any]):
         """Keys of `changed` that had no value before."""
         self._unsettled = False
         """`changed` may contain MISSING."""
+        self._unread: dict[Any, _Unread] = {}
+        """The stored value of each key that has _SOMETHING in `changed`."""
         self._to_write: set[Any] = set()
         """Keys of `changed` whose value is, or was before, not plain. They are written when the epoch ends."""
         self._clean: set[Any] = set()
@@ -160,17 +168,22 @@ class RocksValueState(RocksStore, ValueState[Any]):
                 changed[key] = None if data is None else _SOMETHING
                 if data is None:
                     self._new.append(key)
+                else:
+                    self._unread[key] = _Unread(data)
             self._unsettled = False
 
     def changes(self) -> dict[Any, Any]:
-        """Return {key: True if it had a value}."""
-        return merged(self._since, self._existed())
+        """Return {key: its value before; None: it had none}."""
+        return merged(self._since, self._befores())
 
-    def _existed(self) -> dict[Any, bool]:
+    def _befores(self) -> dict[Any, Any]:
+        """Return the epoch's changes as a log: values that cannot change, or where the value before is."""
         self._settle()
-        existed = dict.fromkeys(self.changed, True)
-        existed.update(dict.fromkeys(self._new, False))
-        return existed
+        befores = {**self.changed, **self._unread}
+        for key in self._to_write:  # a function may have changed the old one in place, but the database has it
+            if key not in self._unread and not is_immutable(befores[key]):
+                befores[key] = _SOMETHING
+        return befores
 
     def collect(self) -> Changes:
         self._count = self.count()
@@ -215,18 +228,18 @@ class RocksValueState(RocksStore, ValueState[Any]):
         super().committed_now(cut=cut)
         self._forget_notes()
 
-    def _absorbed(self) -> dict[Any, bool]:
+    def _absorbed(self) -> dict[Any, Any]:
+        befores = self._befores()
         if not self._since:
-            return self._existed()
-        self._settle()
-        keep_first(self._since, self._new, repeat(False))
-        keep_first(self._since, self.changed, repeat(True))
+            return befores
+        keep_first(self._since, befores, befores.values())
         return self._since
 
     def _forget_notes(self) -> None:
         self._removed.clear()
         self._new.clear()
         self._to_write.clear()
+        self._unread.clear()
         self._unsettled = False
 
     def waiting(self) -> dict[Any, Any]:
@@ -292,13 +305,43 @@ class RocksValueState(RocksStore, ValueState[Any]):
             return ABSENT if data is None else self._database.loads(data)
         return ABSENT if before is None else before
 
+    def stored_in(self, view: Database | DatabaseView, key: Any) -> Any:
+        data = view.get(self._address(key))
+        return ABSENT if data is None else view.loads(data)
+
+    def newest(self, key: Any) -> Any:
+        value = self.cache.get(key, MISSING)
+        if value.__class__ is Absent or not is_immutable(value):
+            return self.committed(key)
+        return ABSENT if value is None else value
+
+    def durable(self, key: Any, epoch: int) -> Any:
+        for log in self._logs_since(epoch):
+            if key in log:
+                before = log[key]
+                if before is _SOMETHING:
+                    return self.stored_in(self._owner.view(epoch), key)
+                if before.__class__ is _Unread:
+                    return self._database.loads(before)
+                return ABSENT if before is None else before
+        return self.committed(key)
+
+    def candidates(self, epoch: int | None) -> tuple[Iterable[Any], Iterable[Any]]:
+        cached = list(self.cache)  # first: what leaves it meanwhile is in the database by then
+        stored, changed = super().candidates(epoch)
+        return stored, chain(cached, changed)
+
+    def pairs_to_try(self, user_key: Any, epoch: int | None) -> list[Any]:
+        cached = [pair for pair in list(self.cache) if pair[0] == user_key]
+        return list(dict.fromkeys([*cached, *super().pairs_to_try(user_key, epoch)]))
+
     def delta_entries(self, keys: Iterable[Any], log: dict[Any, Any]) -> ValueEntries:
         self._settle()
         known = list(keys)
         values = list(map(self.cache.get, known, repeat(MISSING)))
         if Absent in set(map(type, values)):
             values = [self._known(key) for key in known]
-        return ValueEntries.of_changed(known, values, log.__getitem__)
+        return ValueEntries.of_changed(known, values, lambda key: log[key] is not None)
 
     def written(self, keys: list[Any]) -> tuple[list[Any], ...]:
         cache = self.cache

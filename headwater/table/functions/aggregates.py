@@ -171,7 +171,7 @@ def _mean_spark(arguments: Sequence[str], binding: Binding, distinct: str, suffi
     if isinstance(kind, t.DecimalType):
         total = f"try_sum({distinct}CAST({arguments[0]} AS {spark_type(decimals.total(kind))})){suffix}"
         count = f"COUNT({distinct}{arguments[0]}){suffix}"
-        return f"try_cast({total} / nullif({count}, 0) AS {spark_type(result)})"
+        return f"try_cast(try_divide({total}, {count}) AS {spark_type(result)})"
     if t.is_integer(kind):
         total = f"SUM({distinct}CAST({arguments[0]} AS BIGINT)){suffix}"
         return _cut(f"({total} div nullif(COUNT({distinct}{arguments[0]}){suffix}, 0))", result)

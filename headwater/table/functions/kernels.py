@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from headwater.table.functions.arguments import repeated
 from headwater.table.functions.definition import Binding, Column, Kernel, SparkText
@@ -57,14 +56,6 @@ def _values(column: Column, rows: int) -> Iterable[Any]:
 def as_array(column: Column, rows: int) -> pa.Array:
     """A scalar repeated for every row."""
     return repeated(column, rows) if isinstance(column, pa.Scalar) else column
-
-
-def any_null(columns: Sequence[Column]) -> Column:
-    """True where one of the columns is NULL."""
-    found = pc.is_null(columns[0])
-    for each in columns[1:]:
-        found = pc.or_(found, pc.is_null(each))
-    return found
 
 
 def spark(template: str) -> SparkText:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from headwater.table.types import logical as t
 from headwater.table.types.logical import MAX_DECIMAL_PRECISION, DecimalType, LogicalType, TypeRoot
 
 MINIMUM_ADJUSTED_SCALE = 6
@@ -76,7 +75,3 @@ def widest(types: list[LogicalType]) -> DecimalType:
         return DecimalType(precision=before_point + scale, scale=scale)
     before_point = min(before_point, MAX_DECIMAL_PRECISION)
     return DecimalType(precision=MAX_DECIMAL_PRECISION, scale=MAX_DECIMAL_PRECISION - before_point)
-
-
-DECIMAL_OF_STRING = t.DecimalType(precision=38, scale=18)
-"""What a string becomes where an exact number with a fraction is needed."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import pickle
 from typing import Any
 
@@ -21,6 +22,7 @@ from headwater.cep import (
 from headwater.common.errors import PatternError
 from headwater.common.types import Row
 from headwater.operators.cep.expressions import Expression, expression
+from headwater.operators.cep.nfa import compile_pattern
 
 WHOLE = {
     "steps": [
@@ -68,6 +70,17 @@ def test_yaml() -> None:
         pattern_from_yaml("!!python/object/apply:os.system ['true']")
 
 
+def nested(depth: int) -> dict[str, Any]:
+    step: dict[str, Any] = {"name": "a"}
+    for _ in range(depth):
+        step = {"name": "group", "steps": [step]}
+    return {"steps": [step]}
+
+
+def nested_condition(depth: int) -> Any:
+    return "x > 1" if depth == 0 else {"and": [nested_condition(depth - 1), "x > 1"]}
+
+
 @pytest.mark.parametrize(
     ("data", "said"),
     [
@@ -88,11 +101,45 @@ def test_yaml() -> None:
         ({"steps": [{"name": "a"}], "within_ms": "5"}, "expected a Duration"),
         ({"steps": [{"name": 5}]}, "the name of a step"),
         ({"steps": [{"name": "a"}, {"not_followed_by": "b"}]}, "has no within"),
+        ({"steps": [{"name": "a", "where": {"function": []}}]}, r"the function \[\]"),
+        ({"steps": [{"name": "a", "optional": "false"}]}, "'optional' must be true or false"),
+        ({"steps": [{"name": f"s{n}"} if n == 0 else {"next": f"s{n}"} for n in range(201)]}, "at most 200"),
+        (nested(21), "more than 20 deep"),
+        ({"steps": [{"name": "a", "where": nested_condition(30)}]}, "more than 20 deep"),
     ],
 )
 def test_rubbish_is_refused(data: Any, said: str) -> None:
     with pytest.raises(PatternError, match=said):
         pattern_from_data(data)
+
+
+RUBBISH = st.recursive(
+    st.one_of(st.none(), st.booleans(), st.integers(-3, 3), st.floats(), st.sampled_from(["a", "x > 1", "group", ""])),
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=3),
+        st.dictionaries(st.sampled_from([*WHOLE, *WHOLE["steps"][0], "and", "function"]), inner, max_size=3),  # type: ignore[misc]
+    ),
+    max_leaves=5,
+)
+
+
+@settings(max_examples=400, deadline=None, suppress_health_check=list(HealthCheck))
+@given(st.data())
+def test_a_pattern_with_anything_changed_is_read_or_refused(data: st.DataObject) -> None:
+    """Nothing but `PatternError`: everything else would stop the job that reads patterns from a stream."""
+    changed = copy.deepcopy(WHOLE)
+    target: Any = changed
+    while True:
+        keys = list(target) if isinstance(target, dict) else list(range(len(target)))
+        if not keys:
+            break
+        key = data.draw(st.sampled_from(keys))
+        if not isinstance(target[key], dict | list) or data.draw(st.integers(0, 3)) == 0:
+            target[key] = data.draw(RUBBISH)
+            break
+        target = target[key]
+    with contextlib.suppress(PatternError):
+        compile_pattern(pattern_from_data(changed, FUNCTIONS).steps())
 
 
 def test_a_function_without_a_name_cannot_be_written_down() -> None:
@@ -121,6 +168,7 @@ class Trade:
         ("price / 0 > 1 or price % 0 > 1 or -name == 1 or name < 5 or lost > 1 or lost + 1 > 0", False),
         ("lost == None and 5 not in (lost, 'x')", True),
         ("5 in price", False),
+        ("name * 1000000000 == None and name % price == None", True),
     ],
 )
 def test_expressions(event: Any, text: str, value: bool) -> None:

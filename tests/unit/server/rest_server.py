@@ -84,9 +84,10 @@ class Answer:
 
     @property
     def errors(self) -> list[str]:
-        """The texts of an error; fails if it does not have Flink's shape."""
-        ((key, value),) = self.json.items()
-        assert key == "errors" and all(isinstance(text, str) and text for text in value), self.json
+        """The texts of an error; fails if it does not have Flink's shape. Queries of state add a code."""
+        found = self.json
+        value = found["errors"]
+        assert set(found) <= {"errors", "code"} and all(isinstance(text, str) and text for text in value), found
         return list(value)
 
 

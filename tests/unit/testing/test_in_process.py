@@ -238,3 +238,23 @@ def test_bad_settings_say_what_is_expected() -> None:
             here.crash_job(epoch=-1)
         with pytest.raises(ConfigurationError, match="the attempt is over by then"):
             here.fail_attempt(epoch=1, at="sink-committed")
+
+
+def test_operators_of_one_stage_may_differ_in_parallelism(sink: CollectingSink) -> None:
+    with in_process(epoch_records=2):
+        env = StreamExecutionEnvironment.get_execution_environment()
+        env.set_parallelism(3)
+        numbers = env.from_collection(list(range(12)))
+        narrow = numbers.key_by(lambda number: number).process(Tagged("narrow")).set_parallelism(1)
+        wide = numbers.key_by(lambda number: number % 5).process(Tagged("wide"))
+        narrow.union(wide).sink_to(sink)
+        env.execute()
+    assert_same_records(sink.results(), [(tag, number) for tag in ("narrow", "wide") for number in range(12)])
+
+
+class Tagged(KeyedProcessFunction):
+    def __init__(self, tag: str) -> None:
+        self.tag = tag
+
+    def process_element(self, value: int, ctx: KeyedProcessFunction.Context) -> Any:
+        yield self.tag, value

@@ -24,7 +24,6 @@ _R = TypeRoot
 _BITS = {_R.TINYINT: 8, _R.SMALLINT: 16, _R.INTEGER: 32, _R.BIGINT: 64}
 _ISO_TIMESTAMP = r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(\.\d{1,6})?$"
 _ISO_DATE = r"^\d{4}-\d\d-\d\d$"
-_MIDNIGHT_DATE = pa.scalar(0, pa.date32())
 
 
 def cast_column(

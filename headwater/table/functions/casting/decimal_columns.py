@@ -5,7 +5,6 @@ from __future__ import annotations
 import decimal
 from decimal import Decimal
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -42,17 +41,16 @@ def from_integers(values: pa.Array, target: DecimalType) -> pa.Array:
 
 
 def from_floating(values: pa.Array, target: DecimalType) -> pa.Array:
-    """Each float becomes the number that it prints as. Not a number, and infinities, raise ArithmeticError."""
+    """Each float becomes the number that it prints as a DOUBLE. NaN and infinities raise ArithmeticError."""
     context = decimal.Context(prec=100)
     unit = Decimal(1).scaleb(-target.scale)
     limit = Decimal(10) ** (target.precision - target.scale)
-    single = values.type == pa.float32()
     found: list[Decimal | None] = []
     for value in values.to_pylist():
         if value is None:
             found.append(None)
             continue
-        number = Decimal(str(np.float32(value)) if single else repr(value))
+        number = Decimal(repr(value))
         if not number.is_finite():
             raise ArithmeticError(f"{value} is no decimal")
         if abs(number) >= limit * 10:

@@ -67,8 +67,7 @@ def _to_bytes(text: str, target: t.BinaryType | t.VarBinaryType) -> str:
 def _to_number(text: str, source: LogicalType, target: LogicalType) -> str:
     name = spark_type(target)
     if isinstance(target, t.DecimalType):
-        shown = f"CAST({text} AS STRING)" if source.root is _R.FLOAT else text  # 0.1, not 0.10000000149
-        return f"try_cast({shown} AS {name})"
+        return f"try_cast({text} AS {name})"
     if target.root not in _BITS or source.root is _R.BOOLEAN:
         return f"CAST({text} AS {name})"
     bits = _BITS[target.root]
@@ -126,6 +125,7 @@ def iso_text(text: str) -> str:
 
 def interval_micros(text: str) -> str:
     """The microseconds of an INTERVAL DAY TO SECOND, as BIGINT. Spark itself adds days by the session zone's clocks."""
+    text = f"CAST({text} AS INTERVAL DAY TO SECOND)"
     return (
         f"(CAST(extract(DAY FROM {text}) AS BIGINT) * 86400000000L + extract(HOUR FROM {text}) * 3600000000L"
         f" + extract(MINUTE FROM {text}) * 60000000L + CAST(extract(SECOND FROM {text}) * 1000000 AS BIGINT))"

@@ -18,8 +18,6 @@ from headwater.table.functions.temporal import FAMILY
 from headwater.table.types import logical as t
 from headwater.table.types.logical import LogicalType, TypeRoot
 
-_MS_PER_DAY = 86_400_000
-
 
 def _century(values: pa.Array) -> pa.Array:
     return pc.divide(pc.add(pc.year(values), 99), 100)

@@ -92,12 +92,12 @@ def _sequence(
             if count == 1:
                 slots = (Slot(part, place, contiguity, gap_ms, False, between),)
             else:
-                could_leave = count > part.least
+                could_leave = count > part.least and not part.greedy
                 inside = own if could_leave else replace(own, not_next=())
                 slots += (Slot(part, place, part.inner, inner_gap, True, inside),)
             if count < part.least:
                 continue
-            more = Slot(part, (*path, (at, count + 1)), part.inner, inner_gap, True, own)
+            more = Slot(part, (*path, (at, count + 1)), part.inner, inner_gap, True, replace(own, not_next=()))
             again = part.most is None or count < part.most
             onward = Between(greedy=(more,) if part.greedy and again else ())
             for plan in leave(onward, left - count):
@@ -229,12 +229,19 @@ class Oracle:
     def _can_take(self, slot: Slot, before: int, index: int, taken: Taken, chosen: tuple[int, ...]) -> bool:
         """The event `index` can be the slot's, if the last event was `before`."""
         return (
+            self._could_take(slot, before, index, taken, chosen)
+            and not (slot.inner and any(self._fits(each, index, taken) for each in slot.between.not_before))
+            and (not taken or self._greedy_lets(slot.between, before, index, taken))
+        )
+
+    def _could_take(self, slot: Slot, before: int, index: int, taken: Taken, chosen: tuple[int, ...]) -> bool:
+        """The same, but for what must not follow a loop: this ends a greedy loop too, but does not let it be left."""
+        return (
             self._in_time(chosen, index, slot.gap_ms)
             and self._fits(slot.step.condition, index, taken)
             and not (slot.step.until is not None and self._fits(slot.step.until, index, taken))
             and not (chosen and any(self._fits(each, before + 1, taken) for each in slot.between.not_next))
             and all(self._can_ignore(slot, gap, taken) for gap in range(before + 1, index))
-            and (not taken or self._greedy_lets(slot.between, before, index, taken))
         )
 
     def _can_ignore(self, slot: Slot, gap: int, taken: Taken) -> bool:
@@ -250,7 +257,7 @@ class Oracle:
         """No loop that was left, or left out, could have taken one of the events up to `index`."""
         chosen = tuple(each for _, each in taken)
         return not any(
-            self._can_take(replace(loop, between=replace(loop.between, greedy=())), before, each, taken, chosen)
+            self._could_take(loop, before, each, taken, chosen)
             for loop in between.greedy
             for each in range(before + 1, index + 1)
         )

@@ -47,11 +47,32 @@ def found_by_matcher(pattern: PatternSteps, events: list[Event]) -> tuple[Counte
     found: list[Found] = []
     for event in numbered:
         found += matcher.process(event, event.timestamp)
+        check_buffer(matcher)
     found += matcher.expire(FOREVER - 1)
     if pattern.within_ms is not None:
         assert backend.number_of_entries() == 0, "something was left when all time was over"
     matches = Counter(as_key(each) for each in found if not each.timed_out)
     return matches, Counter(as_key(each) for each in found if each.timed_out)
+
+
+def check_buffer(matcher: Matcher) -> None:
+    """The buffer has what partial matches refer to, each counted rightly, and nothing else."""
+    entries: dict[int, Any] = dict(matcher._buffer._entries.items())
+    sharing = {-key: entries.pop(key) for key in list(entries) if key < 0}
+    references: Counter[int] = Counter()
+    reached: set[int] = set()
+    for run in matcher.runs():
+        references[run.entry] += 1
+        entry = run.entry
+        while entry and entry not in reached:
+            reached.add(entry)
+            entry = entries[entry][2]
+            references[entry] += 1
+    del references[0]
+    assert {entry: value[3] for entry, value in entries.items()} == references
+    uses = Counter(value[1] for value in entries.values())
+    assert set(matcher._buffer._events.keys()) == set(uses)
+    assert {event: count for event, count in uses.items() if count > 1} == sharing
 
 
 def as_key(found: Found) -> Any:

@@ -85,6 +85,25 @@ def test_a_partial_match_runs_out_of_time_without_another_event() -> None:
         assert len(here._keyed_backend.event_timers) == 0
 
 
+def test_keys_that_have_nothing_to_do_run_out_of_time_in_the_order_of_time() -> None:
+    with harness() as here:
+        feed(here, ("a", 1, 10), ("b", 2, 20), ("b", 3, 130), ("a", 4, 200))
+        here.process_watermark(500)
+        assert here.get_side_output(OUT_OF_TIME) == [((1,), 110), ((2,), 120), ((3,), 230), ((4,), 300)]
+
+
+def test_an_error_at_the_end_of_a_time_is_told_once() -> None:
+    class Failing(Both):
+        def process_timed_out_match(self, match: Any, ctx: Any) -> Any:
+            raise ValueError("too late")
+
+    operator = CepOperator(key_of, small_then_large().steps(), Failing(), CepSettings())
+    with OperatorHarness(operator, keyed=True) as here, pytest.raises(UserCodeError, match="too late") as raised:
+        feed(here, ("a", 1, 10), ("b", 2, 200))
+        here.process_watermark(300)
+    assert "<end of time at 110 of key 'a'>" in raised.value.record_repr
+
+
 def test_a_comparator_orders_events_of_one_timestamp() -> None:
     with harness(comparator=lambda one, two: one[1] - two[1]) as here:
         feed(here, ("k", 50, 10), ("k", 1, 10))

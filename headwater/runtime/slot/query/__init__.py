@@ -1,0 +1,1 @@
+"""Queries of a slot's state: what is asked, how it is answered, and on which sockets."""

@@ -1,0 +1,59 @@
+"""Entries of a state as an Arrow batch: one row per entry, one row per map entry of a map state.
+
+Columns: `key`; `namespace` for the state of windows; `map_key` for maps; `value`. What has no common Arrow type is JSON
+text: keys of several kinds, say.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pyarrow as pa
+
+Json = dict[str, Any]
+
+
+def rows_of(key: Any, namespace: Any, value: Any, *, namespaced: bool, is_map: bool) -> list[Json]:
+    """Return the rows of one entry, all in the form of JSON."""
+    row: Json = {"key": key}
+    if namespaced:
+        row["namespace"] = namespace
+    if not is_map:
+        return [row | {"value": value}]
+    pairs = value["$map"] if set(value) == {"$map"} else value.items()
+    return [row | {"map_key": map_key, "value": each} for map_key, each in pairs]
+
+
+def to_arrow(rows: list[Json], columns: list[str]) -> bytes:
+    """Return an IPC stream with one batch."""
+    table = pa.table({name: _column([row[name] for row in rows]) for name in columns})
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    return bytes(sink.getvalue())
+
+
+def _column(values: list[Any]) -> Any:
+    plain = [_plain(value) for value in values]
+    try:
+        return pa.array(plain)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError):
+        return pa.array([None if value is None else json.dumps(value, sort_keys=True) for value in values], pa.string())
+
+
+def _plain(value: Any) -> Any:
+    """Return what `$` forms mean to SQL: a window is its start and end, the others are their content."""
+    if isinstance(value, list):
+        return [_plain(each) for each in value]
+    if not isinstance(value, dict):
+        return value
+    if len(value) == 1:
+        ((name, content),) = value.items()
+        if name == "$window":
+            return {"start": content[0], "end": content[1]}
+        if name == "$map":
+            return [{"key": _plain(key), "value": _plain(each)} for key, each in content]
+        if name.startswith("$"):
+            return _plain(content)
+    return {key: _plain(each) for key, each in value.items()}
