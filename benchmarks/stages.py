@@ -24,13 +24,13 @@ from headwater.datastream import DataStream, StreamExecutionEnvironment
 from headwater.datastream.connectors.number_seq import NumberSequenceSource
 from headwater.graph.plan import JobPlan
 from headwater.runtime.epoch.chunk import FrameKind, decode_header, decode_records, payload_of
-from headwater.runtime.epoch.messages import Attempt, SourceTask, SplitAssignment
+from headwater.runtime.epoch.messages import Attempt, Base, EpochHeader, SourceTask, SplitAssignment
+from headwater.runtime.stage.readers import Readers
 from headwater.runtime.stage.runner import RunnerIdentity, StageRunner
 from headwater.runtime.stage.source_task import run_source_task
 
 RECORDS = 200_000
 KEYS = 1000
-BATCH = 2048
 
 
 def keyed_count(numbers: DataStream) -> DataStream:
@@ -68,7 +68,8 @@ class FirstStage:
         self._frames.clear()
         split = SplitAssignment(Split("all", (0, RECORDS)), None, RECORDS, b"", {})
         task = SourceTask(0, self._source.id, 0, (split,))
-        for _ in run_source_task(self._runner, task, self._source.source, "numbers", Attempt(1, 0, 0, "a"), 0, BATCH):
+        header = EpochHeader(Attempt(1, 0, 0, "a"), Base(-1, "", -1, ""), 0, False, False)
+        for _ in run_source_task(self._runner, task, self._source, header, Readers()):
             pass
         return self._frames
 
