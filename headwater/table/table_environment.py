@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from headwater.common.config.session_defaults import session_defaults
+from headwater.common.config_options import RUNTIME_MODE
 from headwater.common.configuration import Configuration
 from headwater.common.errors import SqlError
 from headwater.table.batch.connectors import sink_of, source_of
@@ -64,7 +65,7 @@ class TableEnvironment:
     @staticmethod
     def create(environment_settings: EnvironmentSettings | Configuration) -> TableEnvironment:
         if isinstance(environment_settings, Configuration):
-            mode = environment_settings.get_string("execution.runtime-mode", "STREAMING").upper()
+            mode = environment_settings.get(RUNTIME_MODE).upper()
             builder = EnvironmentSettings.new_instance().with_configuration(environment_settings)
             builder = builder.in_batch_mode() if mode == "BATCH" else builder.in_streaming_mode()
             return TableEnvironment(builder.build())

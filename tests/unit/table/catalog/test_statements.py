@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from headwater.common.configuration import Configuration
 from headwater.common.errors import SqlError
 from headwater.table import DataTypes, EnvironmentSettings, ResultKind, Schema, TableDescriptor, TableEnvironment
 from headwater.table.catalog import Catalog
@@ -168,3 +169,10 @@ def test_settings(environment: TableEnvironment) -> None:
     environment.execute_sql("SET 'table.local-time-zone' = 'Asia/Tokyo'")
     assert environment.get_config().get_local_timezone() == "Asia/Tokyo"
     assert ("table.local-time-zone", "Asia/Tokyo") in rows(environment, "SET")
+
+
+def test_a_configuration_chooses_the_mode() -> None:
+    batch = TableEnvironment.create(Configuration.from_dict({"execution.runtime-mode": "BATCH"}))
+    assert "Spark SQL" in batch.explain_sql("SELECT 1")
+    with pytest.raises(SqlError, match="streaming mode cannot run SQL yet"):
+        TableEnvironment.create(Configuration()).execute_sql("SELECT 1")
