@@ -118,5 +118,5 @@ class TableResult:
             for row in rows:
                 yield row[0]
             return
-        yield from boxed([each.name for each in fields], texts_of(rows, self._row_type))
+        yield from boxed([each.name for each in fields], texts_of(rows, self._row_type, ""))
         yield f"{len(rows)} {'row' if len(rows) == 1 else 'rows'} in set"

@@ -95,8 +95,39 @@ def _timestamp(value: datetime.datetime, precision: int) -> str:
 def changelog_text(table: pa.Table, row_type: RowType) -> Iterator[str]:
     """`+I[1, ann]` for each row."""
     for row in python_rows(table, row_type):
-        values = (_shown(row[place], each.type, "null") for place, each in enumerate(row_type.fields))
-        yield f"+I[{', '.join(values)}]"
+        yield java_text(row, row_type)
+
+
+def java_text(value: Any, type_: LogicalType) -> str:
+    """A value as Java's objects print themselves, which is what Flink's print connector shows."""
+    if value is None:
+        return "null"
+    match type_:
+        case t.BooleanType():
+            return "true" if value else "false"
+        case t.TimestampType() | t.LocalZonedTimestampType():
+            zone = "Z" if isinstance(type_, t.LocalZonedTimestampType) else ""
+            return f"{value.date().isoformat()}T{_java_time(value.time())}{zone}"
+        case t.TimeType():
+            return _java_time(value)
+        case t.VarBinaryType() | t.BinaryType():
+            return str([byte - 256 if byte > 127 else byte for byte in value])
+        case t.ArrayType():
+            return "[" + ", ".join(java_text(each, type_.element) for each in value) + "]"
+        case t.MapType():
+            pairs = (f"{java_text(key, type_.key)}={java_text(each, type_.value)}" for key, each in value.items())
+            return "{" + ", ".join(pairs) + "}"
+        case t.RowType():
+            fields = (java_text(value[place], each.type) for place, each in enumerate(type_.fields))
+            return f"+I[{', '.join(fields)}]"
+    return sql_text(value, type_)
+
+
+def _java_time(value: datetime.time) -> str:
+    """Seconds only if there are any, and three or six digits of them."""
+    if value.microsecond:
+        return value.isoformat("microseconds" if value.microsecond % 1000 else "milliseconds")
+    return value.isoformat("seconds" if value.second else "minutes")
 
 
 def _shown(value: Any, type_: LogicalType, null: str) -> str:
@@ -108,9 +139,9 @@ def _shown(value: Any, type_: LogicalType, null: str) -> str:
 NULL = "<NULL>"
 
 
-def texts_of(rows: Iterable[Row], row_type: RowType) -> list[list[str]]:
+def texts_of(rows: Iterable[Row], row_type: RowType, null: str = NULL) -> list[list[str]]:
     """The values of rows as a table of characters shows them."""
-    return [[_shown(row[place], each.type, NULL) for place, each in enumerate(row_type.fields)] for row in rows]
+    return [[_shown(row[place], each.type, null) for place, each in enumerate(row_type.fields)] for row in rows]
 
 
 def tableau(rows: Iterable[Row], row_type: RowType, footer: bool = True) -> Iterator[str]:
