@@ -39,8 +39,8 @@ $(ARCHIVE): $(STAMP)
 	@$(BIN)/python -m headwater.runtime.spark.write_class_archive || true
 	@touch $@
 
-demo: java setup ## Two million card payments, one slot killed half way, nothing lost (about a minute)
-	$(BIN)/python -m headwater.demo
+demo: java setup ## Two million card payments, one slot killed half way, nothing lost (about a minute); LIVE=1 keeps running
+	$(BIN)/python -m headwater.demo $(if $(LIVE),--live)
 
 test: java setup $(ARCHIVE) ## All tests: the fast ones first, then those on Spark, golden jobs, recovery
 	$(IN_RAM) $(PYTEST) $(FAST)
@@ -50,8 +50,10 @@ test: java setup $(ARCHIVE) ## All tests: the fast ones first, then those on Spa
 test-fast: setup ## Only the tests that need no Spark (seconds)
 	$(IN_RAM) $(PYTEST) $(FAST)
 
-test-long: java setup ## More of some tests: 20,000 generated patterns against brute force; 200 readers of state while slots die (minutes)
+test-long: java setup ## More of some tests: 20,000 patterns against brute force; 100,000 malformed requests; 20 dead servers; 200 readers of state while slots die (half an hour)
 	CEP_CASES=20000 $(IN_RAM) $(PYTEST) $(FAST) tests/unit/operators/cep/test_matcher_oracle.py
+	MALFORMED_REQUESTS=100000 $(IN_RAM) $(PYTEST) tests/unit/server/test_malformed_requests.py
+	SERVER_ROUNDS=20 TAKEOVER_SECONDS=10 $(IN_RAM) $(PYTEST) tests/unit/server/jobs/test_session.py -k "killed_finds or takes_over or at_once"
 	STATE_LOAD=full $(PYTEST) -s tests/recovery/test_state_queries.py
 
 chaos: java setup $(ARCHIVE) ## 3,000 seeded histories of the engine, then real processes: 100 kills, 50 stops, 10 executors, every step of a cluster (an hour)
@@ -59,6 +61,7 @@ chaos: java setup $(ARCHIVE) ## 3,000 seeded histories of the engine, then real 
 	CHAOS=full $(IN_RAM) $(PYTEST) -s --numprocesses logical tests/chaos/test_damaged_directories.py
 	CHAOS=full $(PYTEST) -s tests/recovery/test_chaos.py
 	CHAOS=full $(PYTEST) -s tests/recovery/test_every_step.py -k cluster
+	CHAOS=full $(PYTEST) -s tests/recovery/test_kafka.py
 
 check: setup ## Lint, format, types, layers: what CI runs first
 	$(BIN)/ruff check .
@@ -95,6 +98,6 @@ lock: ## Pin the dependencies anew (needs uv)
 	  --no-emit-index-url --no-emit-find-links --no-header --no-annotate --output-file requirements.lock
 
 clean: ## Remove the environment, caches and what jobs left in this directory
-	rm -rf $(VENV) .bench .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist *.egg-info \
+	rm -rf $(VENV) .artifacts .bench .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist *.egg-info \
 	  metastore_db derby.log spark-warehouse artifacts
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -24,8 +24,10 @@ from benchmarks.checkpoints.cases import checkpoint_cases, checkpoint_targets, r
 from benchmarks.engines.cases import engine_cases, engine_targets
 from benchmarks.harness.environments import BYTEWAX, FLINK
 from benchmarks.harness.process import Program
+from benchmarks.impressions.cases import impression_cases, impression_targets
 from benchmarks.in_process.cases import in_process_cases, in_process_targets
 from benchmarks.joins.cases import join_cases, join_targets
+from benchmarks.kafka.cases import kafka_cases, kafka_targets
 from benchmarks.latency.cases import latency_cases, latency_targets
 from benchmarks.patterns.cases import pattern_cases, pattern_targets
 from benchmarks.windows.cases import window_cases, window_targets
@@ -42,10 +44,12 @@ def cases() -> tuple[Case, ...]:
         _keyed_count("keyed_count_1m", "Keyed count-and-sum, 1,000,000 keys", 1_000_000),
         *window_cases(),
         *join_cases(),
+        *kafka_cases(),
         *pattern_cases(),
         _grep(),
         *latency_cases(),
         *engine_cases(),
+        *impression_cases(),
         _million_keys(),
         _backfill(),
         *checkpoint_cases(),
@@ -106,6 +110,7 @@ def targets(cores: int) -> tuple[Target, ...]:
         ),
         *window_targets(),
         *join_targets(),
+        *kafka_targets(),
         *pattern_targets(),
         *checkpoint_targets(),
         *in_process_targets(),
@@ -135,6 +140,7 @@ def targets(cores: int) -> tuple[Target, ...]:
         ),
         *latency_targets(),
         *engine_targets(),
+        *impression_targets(),
         Target(
             "memory",
             "1 M keys of small tuples, all slots together, MB (highest seen)",

@@ -128,7 +128,7 @@ def _fetch_from_debian(folder: Path) -> str:
 
 
 def _into_cache(fetch: Callable[[Path], str]) -> Path:
-    """Fetch into a folder of its own, and move it into place whole: two may do this at once."""
+    """Fetch into a folder of its own, and move it into place whole, if it runs: two may do this at once."""
     CACHE.parent.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(dir=CACHE.parent) as directory:
         folder = Path(directory) / "chromium"
@@ -137,15 +137,29 @@ def _into_cache(fetch: Callable[[Path], str]) -> Path:
         (folder / "run").write_text(LAUNCHER.replace("@BINARY@", binary), encoding="utf-8")
         (folder / "run").chmod(0o755)
         (folder / "fonts.conf").write_text(FONTS, encoding="utf-8")
+        check(folder / "run")
+        if CACHE.exists() and not _runs(CACHE / "run"):
+            CACHE.rename(Path(directory) / "broken")
         if not CACHE.exists():
             folder.rename(CACHE)
     return CACHE / "run"
 
 
+def _runs(browser: Path) -> bool:
+    try:
+        check(browser)
+    except (OSError, subprocess.SubprocessError):
+        return False
+    return True
+
+
 LAUNCHER = """#!/bin/sh
 # Starts the browser with the libraries and fonts that came with it.
 here="$(cd "$(dirname "$0")" && pwd)"
-export LD_LIBRARY_PATH="$here/lib:$here/usr/lib/x86_64-linux-gnu:$here/usr/lib/aarch64-linux-gnu:$LD_LIBRARY_PATH"
+for libraries in "$here"/usr/lib/*-linux-gnu "$here"/usr/lib/*-linux-gnu/*/; do
+  LD_LIBRARY_PATH="$libraries:$LD_LIBRARY_PATH"
+done
+export LD_LIBRARY_PATH="$here/lib:$LD_LIBRARY_PATH"
 export FONTCONFIG_FILE="$here/fonts.conf" XDG_CACHE_HOME="$here/cache"
 exec "$here/@BINARY@" "$@"
 """

@@ -28,7 +28,14 @@ LAYERS: tuple[frozenset[str], ...] = (
 )
 """From the lowest to the highest. A package may import itself and what is below it."""
 
-NEIGHBOURS = {("metrics", "common"), ("table", "datastream"), ("cep", "datastream"), ("cli", "server"), ("cli", "demo")}
+NEIGHBOURS = {
+    ("metrics", "common"),
+    ("table", "datastream"),
+    ("cep", "datastream"),
+    ("cli", "server"),
+    ("cli", "demo"),
+    ("demo", "server"),
+}
 """(importer, imported) on one layer that are meant."""
 
 ONLY_FOR_USERS = "testing"

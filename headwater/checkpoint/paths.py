@@ -7,6 +7,7 @@
     <root>/snapshots/s1-p0-e000000000012-<attempt>.delta what partition 0 of stage 1 changed in epoch 12
     <root>/snapshots/s1-p0-e000000000012-<attempt>.0-000017.sst   a file of RocksDB (snapshot/native.py)
     <root>/splits/<source>-e000000000012-<attempt>.ids   finished splits of a source (finished_splits.py)
+    <root>/output/<sink>-<name>                          a sink's output that waits for its commit (output_files.py)
     <root>/claims/000000000002.claim, .base              who runs the job since when, from where (claims.py)
     <root>/unfinished/<random>.savepoint                 where a savepoint is being written (savepoint/unfinished.py)
     <root>/NEWEST                                        the newest manifest once more (store.py)
@@ -35,6 +36,7 @@ MANIFESTS: Final = "manifests"
 SNAPSHOTS: Final = "snapshots"
 SPLITS: Final = "splits"
 CLAIMS: Final = "claims"
+OUTPUT: Final = "output"
 COMMITTED: Final = "COMMITTED"
 NEWEST: Final = "NEWEST"
 

@@ -23,6 +23,7 @@ from headwater.checkpoint.paths import (
     COMMITTED,
     MANIFESTS,
     NEWEST,
+    OUTPUT,
     SNAPSHOTS,
     SPLITS,
     TEMPORARY_SUFFIX,
@@ -428,6 +429,7 @@ class ManifestStore:
         names = [f"{MANIFESTS}/{name}" for name in self._storage.list(MANIFESTS)]
         if self.layout.is_local and self._claim is not None:
             names += [name for name in self._storage.list("") if not name.startswith(".")]
+            names += [f"{OUTPUT}/{name}" for name in self._storage.list(OUTPUT)]
             # A driver that starts at this moment writes a higher claim.
             higher = f"{self._claim.record.number + 1:012d}"
             names += [f"{CLAIMS}/{name}" for name in self._storage.list(CLAIMS) if name < higher]
@@ -440,7 +442,7 @@ class ManifestStore:
         which nothing counts, the newest one last: whoever starts in between goes on from that.
         """
         manifests = sorted(f"{MANIFESTS}/{name}" for name in self._storage.list(MANIFESTS))
-        files = [f"{folder}/{name}" for folder in (SNAPSHOTS, SPLITS) for name in self._storage.list(folder)]
+        files = [f"{folder}/{name}" for folder in (SNAPSHOTS, SPLITS, OUTPUT) for name in self._storage.list(folder)]
         self._needed.clear()
         self._delete([COMMITTED, *manifests])
         with self._storage.write(NEWEST, durable=self._durable) as file:

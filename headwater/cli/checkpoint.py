@@ -25,4 +25,5 @@ def checkpoint(arguments: Sequence[str]) -> int:
     card = find_job(directory, given.job)
     number = ask(directory, card, "trigger_checkpoint")
     print(f"Checkpoint(CONFIGURED) {number} for job {card.job_id} completed.")
+    print("You can resume your program from this checkpoint with the run command.")
     return 0

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 from collections.abc import Sequence
 from typing import Any
 
 from headwater.checkpoint.savepoint.history import RetainedCheckpoint, retained_checkpoints
+from headwater.cli import remote_jobs
 from headwater.cli.running_jobs import JOB_HELP, add_state_directory, find_job, matching, run_directory, shown
 from headwater.cli.stored_path import stored_path
 from headwater.cli.table import duration, print_table, utc
-from headwater.cli.usage import Parser
+from headwater.cli.usage import Parser, UsageError
 from headwater.common.errors import CheckpointError, HeadwaterError, StorageError
 from headwater.runtime.job.control_client import ask
 from headwater.runtime.job.run_directory import JobCard
@@ -26,6 +28,7 @@ _STATISTICS = (
     "FULL BYTES",
     "DELTA BYTES",
 )
+_REMOTE = ("EPOCH", "STATUS", "TRIGGERED (UTC)", "DURATION", "FULL BYTES", "DELTA BYTES")
 _PARTITIONS = ("STAGE", "PARTITION", "ACKNOWLEDGED AFTER", "SYNC", "ASYNC", "FULL BYTES", "DELTA BYTES")
 _RETAINED = ("EPOCH", "CREATED (UTC)", "JOB", "PARTITIONS", "FULL BYTES", "DELTA BYTES", "START FROM IT WITH")
 
@@ -46,8 +49,11 @@ def checkpoints(arguments: Sequence[str]) -> int:
     choice.add_argument("--epoch", type=int, metavar="N", help="the partitions of this one checkpoint")
     choice.add_argument("--retained", action="store_true", help="what the directory retains, of a running job too")
     choice.add_argument("--json", action="store_true", help="all statistics, for tools")
+    remote_jobs.add_server(parser)
     add_state_directory(parser)
     given = parser.parse_args(list(arguments))
+    if given.jobmanager is not None:
+        return _remote(given)
     directory = run_directory(given.state_dir)
     cards = directory.cards()
     found = matching(cards, given.job)
@@ -67,6 +73,29 @@ def checkpoints(arguments: Sequence[str]) -> int:
         _print_statistics(statistics)
     else:
         print("no checkpoint has ended yet")
+    return 0
+
+
+def _remote(given: argparse.Namespace) -> int:
+    """A server's answer has less than a job's own: no partitions, and nothing of the directory."""
+    if given.epoch is not None or given.retained:
+        raise UsageError("headwater checkpoints: --epoch and --retained work on the job's own machine, without -m")
+    history = remote_jobs.checkpoints(remote_jobs.client_of(given.jobmanager, "headwater checkpoints"), given.job)
+    if given.json:
+        print(json.dumps(history, indent=2))
+        return 0
+    rows = [
+        (
+            str(each["id"]),
+            each["status"].lower(),
+            utc(each["trigger_timestamp"]),
+            duration(each["end_to_end_duration"]),
+            f"{each['state_size']:,}",
+            f"{each['checkpointed_size']:,}",
+        )
+        for each in history
+    ]
+    print_table(_REMOTE, rows, {"EPOCH", *_REMOTE[3:]})
     return 0
 
 

@@ -42,8 +42,9 @@ from headwater.runtime.job.handle import LocalJobClient
 from headwater.runtime.job.run_directory import RunDirectory
 from headwater.runtime.python_path import make_importable
 from headwater.server.jobs.history import driver_failures
-from headwater.server.jobs.job_folder import JobFolder, now_ms
+from headwater.server.jobs.job_folder import JobFolder
 from headwater.server.jobs.records import DriverEnd, DriverRecord, JobRecord, SubmittedJob
+from headwater.server.now import now_ms
 
 BEAT_SECONDS: Final = 5.0
 REVOKED: Final = 3
@@ -51,6 +52,8 @@ REVOKED: Final = 3
 _DETAILED: Final = 10
 """Of so many checkpoints the figures of each partition are kept."""
 _LAST_LINES: Final = 20
+_LONGEST_PROGRAM: Final = 16 << 20
+"""Of a program in a zip, unpacked. A small zip can hold gigabytes of nothing."""
 
 
 def main(arguments: list[str]) -> int:
@@ -107,6 +110,9 @@ def _program(folder: JobFolder, submission: SubmittedJob) -> tuple[str, bytes]:
     name = entry if entry.endswith(".py") else entry.replace(".", "/") + ".py"
     try:
         with zipfile.ZipFile(file) as archive:
+            size = archive.getinfo(name).file_size
+            if size > _LONGEST_PROGRAM:
+                raise HeadwaterError(f"{name} in {submission.program} has {size:,} bytes; at most {_LONGEST_PROGRAM:,}")
             return f"{file}/{name}", archive.read(name)
     except (KeyError, zipfile.BadZipFile) as error:
         raise HeadwaterError(f"{submission.program} has no {name} to run: {error}") from None
@@ -163,7 +169,7 @@ def _record(client: LocalJobClient, state_dir: str) -> JobRecord:
     for card in directory.cards():
         if (card.pid, card.job_id) == (os.getpid(), job_id) and card.is_here:
             with contextlib.suppress(HeadwaterError):  # it has just ended
-                return JobRecord(job_id, state_dir, ask(directory, card, "describe"))
+                return JobRecord(job_id, state_dir, ask(directory, card, "describe"), card.token_digest)
     return JobRecord(job_id, "", client.describe())
 
 
@@ -184,8 +190,10 @@ def _told(client: LocalJobClient) -> dict[str, Any]:
         "checkpoints": checkpoints,
         "checkpoint_details": [client.checkpoint(each["epoch"]) for each in checkpoints[-_DETAILED:]],
         "progress": client.progress(),
+        "metrics": client.metrics(),
     }
     answered: dict[str, Any] = json.loads(json.dumps(told, default=str))
+    answered["metrics"].get("history", {}).pop("vertices", None)  # long, and the page draws the job's only
     return answered
 
 

@@ -24,9 +24,14 @@ def list_jobs(arguments: Sequence[str]) -> int:
     """Show one line per job, or with --json all that is known of each."""
     parser = Parser(prog="headwater list", description="List the jobs that you run on this machine.")
     parser.add_argument("--json", action="store_true", help="everything that the jobs tell, for tools")
-    parser.add_argument("-r", "--running", action="store_true", help="of a server: jobs that run")
-    parser.add_argument("-s", "--scheduled", action="store_true", help="of a server: jobs that are being started")
-    parser.add_argument("-a", "--all", action="store_true", help="of a server: also jobs that have ended")
+    parser.add_argument("-r", "--running", action="store_true", help="jobs that run")
+    parser.add_argument("-s", "--scheduled", action="store_true", help="jobs that are being started")
+    parser.add_argument(
+        "-a",
+        "--all",
+        action="store_true",
+        help="also those that have ended: with -m, as only a server knows",
+    )
     add_server(parser)
     add_state_directory(parser)
     given = parser.parse_args(list(arguments))
@@ -35,6 +40,9 @@ def list_jobs(arguments: Sequence[str]) -> int:
         return remote_jobs.list_jobs(client, running=given.running, scheduled=given.scheduled, everything=given.all)
     directory = run_directory(given.state_dir)
     jobs = [described(directory, card) for card in directory.cards()]
+    if (given.running or given.scheduled) and not given.all:
+        wanted = (*(remote_jobs.RUNNING if given.running else ()), *(remote_jobs.SCHEDULED if given.scheduled else ()))
+        jobs = [job for job in jobs if job["status"] in wanted]
     if given.json:
         print(json.dumps(jobs, indent=2))
     elif jobs:

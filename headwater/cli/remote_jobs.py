@@ -72,9 +72,7 @@ def list_jobs(client: RestClient, *, running: bool, scheduled: bool, everything:
     if running:
         _section("Running/Restarting Jobs", [job for job in jobs if job["state"] in RUNNING], "No running jobs.")
     if scheduled:
-        _section(
-            "Scheduled/Initializing Jobs", [job for job in jobs if job["state"] in SCHEDULED], "No scheduled jobs."
-        )
+        _section("Scheduled Jobs", [job for job in jobs if job["state"] in SCHEDULED], "No scheduled jobs.")
     if everything:
         _section("Terminated Jobs", [job for job in jobs if job["state"] in ENDED], "No terminated jobs.")
     return 0
@@ -106,6 +104,7 @@ def cancel(client: RestClient, wanted: str) -> int:
 def stop(client: RestClient, wanted: str, directory: str | None, *, drain: bool) -> int:
     job_id = find(client, wanted)
     print(f'{"Draining" if drain else "Suspending"} job "{job_id}" with a CANONICAL savepoint.', flush=True)
+    print(f"Triggering stop-with-savepoint for job {job_id}.\n{_WAITING}", flush=True)
     body = {"drain": drain} | ({"targetDirectory": directory} if directory else {})
     trigger = client.post(f"/jobs/{job_id}/stop", body)["request-id"]
     print(f"Savepoint completed. Path: {client.wait(f'/jobs/{job_id}/stop', trigger)['location']}", flush=True)
@@ -129,7 +128,28 @@ def checkpoint(client: RestClient, wanted: str) -> int:
     trigger = client.post(f"/jobs/{job_id}/checkpoints", {})["request-id"]
     number = client.wait(f"/jobs/{job_id}/checkpoints", trigger)["checkpointId"]
     print(f"Checkpoint(CONFIGURED) {number} for job {job_id} completed.")
+    print("You can resume your program from this checkpoint with the run command.")
     return 0
+
+
+def dispose(client: RestClient, path: str) -> int:
+    print(f"Disposing savepoint '{path}'.\n{_WAITING}", flush=True)
+    trigger = client.post("/savepoint-disposal", {"savepoint-path": path})["request-id"]
+    client.wait("/savepoint-disposal", trigger)
+    print(f"Savepoint '{path}' disposed.")
+    return 0
+
+
+def why(client: RestClient, wanted: str) -> list[dict[str, Any]]:
+    """Return the causes that a job names."""
+    causes: list[dict[str, Any]] = client.get(f"/jobs/{find(client, wanted)}/why")["causes"]
+    return causes
+
+
+def checkpoints(client: RestClient, wanted: str) -> list[dict[str, Any]]:
+    """Return the last checkpoints of a job, in the words of Flink's REST, the oldest first."""
+    history: list[dict[str, Any]] = client.get(f"/jobs/{find(client, wanted)}/checkpoints")["history"]
+    return history[::-1]
 
 
 def rescale(client: RestClient, wanted: str, parallelism: int) -> int:

@@ -44,17 +44,26 @@ def savepoint(arguments: Sequence[str]) -> int:
         print(_HELP)
         return 0 if arguments else 2
     verb, *rest = arguments
-    if verb in ("-d", "--dispose"):  # Flink's
-        verb = "dispose"
-    elif verb not in _VERBS and (verb in ("-m", "--jobmanager") or re.fullmatch("[0-9a-f]{12,32}", verb)):
-        verb, rest = "trigger", list(arguments)  # Flink's: savepoint JOB [DIR]
     if verb not in _VERBS:
-        raise UsageError(f"headwater savepoint: unknown command '{verb}'{nearest(verb, _VERBS) or _SEE_HELP}")
+        verb, rest = _as_flink(list(arguments))
     try:
         return _VERBS[verb](rest)
     except HeadwaterError as error:
         print(f"headwater savepoint {verb}: {error}", file=sys.stderr)
         return FAILURE
+
+
+def _as_flink(words: list[str]) -> tuple[str, list[str]]:
+    """Flink's words: `savepoint JOB [DIR]` triggers, `savepoint -d PATH` disposes, with options anywhere.
+
+    A job's name is not taken for a command: only what cannot be anything else is read that way.
+    """
+    if "-d" in words or "--dispose" in words:
+        return "dispose", [word for word in words if word not in ("-d", "--dispose")]
+    server = "-m" in words or "--jobmanager" in words
+    if server or re.fullmatch("[0-9a-f]{12,32}", words[0]):
+        return "trigger", words
+    raise UsageError(f"headwater savepoint: unknown command '{words[0]}'{nearest(words[0], _VERBS) or _SEE_HELP}")
 
 
 def _diff(arguments: Sequence[str]) -> int:
@@ -196,7 +205,7 @@ def _trigger(arguments: Sequence[str]) -> int:
     add_job_arguments(parser)
     parser.add_argument("directory", metavar="DIR", nargs="?", help="default: execution.checkpointing.savepoint-dir")
     remote_jobs.add_server(parser)
-    given = parser.parse_args(list(arguments))
+    given = parser.parse_intermixed_args(list(arguments))
     if given.jobmanager is not None:
         client = remote_jobs.client_of(given.jobmanager, "headwater savepoint")
         return remote_jobs.savepoint(client, given.job, absolute(given.directory))
@@ -218,9 +227,13 @@ def _copy(arguments: Sequence[str]) -> int:
 
 
 def _dispose(arguments: Sequence[str]) -> int:
-    path = _parser("dispose", _DISPOSE, "SAVEPOINT").parse_args(list(arguments)).SAVEPOINT
-    dispose_savepoint(stored_path(path))
-    print(f"disposed of {path}")
+    parser = _parser("dispose", _DISPOSE, "SAVEPOINT")
+    remote_jobs.add_server(parser)
+    given = parser.parse_args(list(arguments))
+    if given.jobmanager is not None:
+        return remote_jobs.dispose(remote_jobs.client_of(given.jobmanager, "headwater savepoint"), given.SAVEPOINT)
+    dispose_savepoint(stored_path(given.SAVEPOINT))
+    print(f"Savepoint '{given.SAVEPOINT}' disposed.")
     return 0
 
 
@@ -262,7 +275,7 @@ _COPY = (
     "(DIR, DIR@EPOCH). Every file is checked."
 )
 _DISPOSE = "Delete a savepoint. Refuses whatever is not one."
-_SEE_HELP = "; see headwater savepoint --help"
+_SEE_HELP = "; see headwater savepoint --help. A job's name stands after 'trigger'"
 _HELP = """usage: headwater savepoint COMMAND ...
 
 commands:

@@ -1,4 +1,4 @@
-"""`headwater state ls|get|scan|watch|sql JOB ...`: what is in the state of a running job."""
+"""`headwater state ls|get|scan|watch|sql|series JOB ...`: what is in the state of a running job."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
-from headwater.cli import remote_jobs
+from headwater.cli import remote_jobs, state_series
 from headwater.cli.running_jobs import add_job_arguments, find_job, run_directory
 from headwater.cli.table import print_table, shown
 from headwater.cli.usage import FAILURE, Parser
@@ -30,7 +30,7 @@ _DESCRIPTION = (
 
 def state(arguments: Sequence[str]) -> int:
     parser = Parser(prog="headwater state", description=_DESCRIPTION)
-    verbs = parser.add_subparsers(dest="verb", metavar="ls|get|scan|watch|sql", required=True)
+    verbs = parser.add_subparsers(dest="verb", metavar="ls|get|scan|watch|sql|series", required=True)
     _verb(verbs, "ls", "the operators with keyed state, their states, types and numbers of keys", _ls)
     get = _verb(verbs, "get", "the values of keys", _get, of_state=True)
     get.add_argument("keys", metavar="KEY", nargs="+")
@@ -44,6 +44,8 @@ def state(arguments: Sequence[str]) -> int:
     watch.add_argument("--epochs", type=int, help="end after so many epochs with changes")
     sql = _verb(verbs, "sql", "a query over one checkpoint of all slots; needs headwater[duckdb]", _sql)
     sql.add_argument("query", metavar="QUERY", help='such as: select key, value from "my-operator".total')
+    windows = "the windows of a key in a range of time: closed ones from the archive, open ones from state"
+    state_series.add_arguments(_verb(verbs, "series", windows, state_series.series))
     given = parser.parse_args(list(arguments))
     reader = _reader(given)
     try:

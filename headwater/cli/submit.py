@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 import tempfile
 import uuid
@@ -18,21 +19,32 @@ def submit(given: RunArguments) -> int:
     """Upload the program with its files and run it. Return 0 when it runs, or with its job's end."""
     assert given.server is not None
     client = remote_jobs.client_of(given.server, given.command)
+    uploads: list[str] = []
+    try:
+        job_id = _start(client, given, uploads)
+    finally:
+        for upload in uploads:  # the job has copies of its own
+            with contextlib.suppress(HeadwaterError):
+                client.delete(f"/jars/{upload}")
+    print(f"Job has been submitted with JobID {job_id}", flush=True)
+    return 0 if given.detached else _wait(client, job_id)
+
+
+def _start(client: RestClient, given: RunArguments, uploads: list[str]) -> str:
+    """Upload, run, and return the job's id. `uploads` gets the ids of what was sent."""
     with tempfile.TemporaryDirectory(prefix="headwater-") as folder:
-        program = _upload(client, given.program, Path(folder), given.command)
-        files = [_upload(client, path, Path(folder), given.command) for path in given.python_files]
-        required = given.requirements
-        requirements = _upload(client, required, Path(folder), given.command) if required is not None else None
+        required = [given.requirements] if given.requirements is not None else []
+        for path in (given.program, *given.python_files, *required):
+            uploads.append(_upload(client, path, Path(folder), given.command))
+    program, *more = uploads
     body = {
         "programArgsList": given.arguments,
         "flinkConfiguration": given.settings.to_dict(),
         "jobId": uuid.uuid4().hex,  # if the answer gets lost, asking again is harmless
-        "pythonFiles": files,
-        **({"pythonRequirements": requirements} if requirements is not None else {}),
+        "pythonFiles": more[: len(given.python_files)],
+        **({"pythonRequirements": more[-1]} if required else {}),
     }
-    job_id = client.post(f"/jars/{program}/run", body)["jobid"]
-    print(f"Job has been submitted with JobID {job_id}", flush=True)
-    return 0 if given.detached else _wait(client, job_id)
+    return str(client.post(f"/jars/{program}/run", body)["jobid"])
 
 
 def _wait(client: RestClient, job_id: str) -> int:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from headwater.cli.running_jobs import JOB_HELP, add_state_directory, find_job, run_directory
+from headwater.cli import remote_jobs
+from headwater.cli.running_jobs import add_job_arguments, find_job, run_directory
 from headwater.cli.table import shown
 from headwater.cli.usage import Parser
 from headwater.runtime.job.control_client import ask
@@ -21,12 +22,15 @@ def why(arguments: Sequence[str]) -> int:
             "fails."
         ),
     )
-    parser.add_argument("job", metavar="JOB", help=JOB_HELP)
+    add_job_arguments(parser)
     parser.add_argument("--json", action="store_true", help="the causes, for tools")
-    add_state_directory(parser)
+    remote_jobs.add_server(parser)
     given = parser.parse_args(list(arguments))
-    directory = run_directory(given.state_dir)
-    causes = ask(directory, find_job(directory, given.job), "why")
+    if given.jobmanager is not None:
+        causes = remote_jobs.why(remote_jobs.client_of(given.jobmanager, "headwater why"), given.job)
+    else:
+        directory = run_directory(given.state_dir)
+        causes = ask(directory, find_job(directory, given.job), "why")
     if given.json:
         print(json.dumps(causes, indent=2))
         return 0

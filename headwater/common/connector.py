@@ -7,9 +7,12 @@ A **sink** is written in two phases. Tasks write and prepare; the driver commits
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, BinaryIO, Protocol
+
+from headwater.common.rejected import Rejected
 
 
 @dataclass(frozen=True)
@@ -22,6 +25,19 @@ class Split:
 
     split_id: str
     payload: Any
+
+
+class TimedBatch(list[Any]):
+    """Records with the timestamps that their source knows: what `read_batch` returns if there are some.
+
+    `timestamps` (ms) is as long as the list. None stands for a record without one.
+    """
+
+    __slots__ = ("timestamps",)
+
+    def __init__(self, records: Sequence[Any], timestamps: list[int | None]) -> None:
+        super().__init__(records)
+        self.timestamps = timestamps
 
 
 class SplitReader(ABC):
@@ -39,6 +55,7 @@ class SplitReader(ABC):
 
         Called again and again until the epoch's budget is used, or [] or None came back. After [] a later epoch may ask
         the same reader again. Must not wait for records: epochs of other splits would wait, too.
+        A reader that knows the records' timestamps returns a `TimedBatch`.
         """
 
     @abstractmethod
@@ -48,6 +65,23 @@ class SplitReader(ABC):
     def counters(self) -> dict[str, int]:
         """Return what the reader counted since it was opened, besides records, such as skipped bad ones."""
         return {}
+
+    def gauges(self) -> dict[str, float]:
+        """Return where the reader stands, for people: asked at the end of each epoch, so it must be quick.
+
+        Names that every metric page knows (Flink's, where it has them): `pendingRecords` (the lag, in records),
+        `currentOffset`, `endOffset`, `currentFetchEventTimeLag` (ms between the last record's timestamp and its
+        arrival), `oldestUnreadAge` (ms since the oldest unread record came). Leave out what is not known.
+        """
+        return {}
+
+    def rejected(self) -> list[Rejected]:
+        """Return the records that could not be read since the last call, and forget them.
+
+        Called after each `read_batch`, also after one that returned [] or None. The position is behind them. They go
+        out with the epoch, to whoever takes a source's rejected records; if nobody does, the epoch fails.
+        """
+        return []
 
     def wait_readable(self, deadline: float, wake: int) -> bool:
         """Wait for records. For a source whose attribute `waits` is True.
@@ -92,9 +126,18 @@ class Source(ABC):
         """
         return split
 
-    def timestamps_of(self, records: list[Any]) -> list[int] | None:
-        """Return the timestamps (ms) that the source knows for the records just read; None if it knows none."""
-        return None
+    def checkpoint_committed(self, positions: Mapping[str, Any]) -> None:
+        """A durable checkpoint holds these positions, {split id: position}, and its output is visible.
+
+        Called in the driver, in a thread of its own, one call at a time. For what must know how far a job has safely
+        read: group offsets, a replication slot, acknowledgements. It may come late; it may never come, because the
+        driver died or a later checkpoint took its place; so nothing may depend on it but that. What it raises is
+        logged, and the job goes on. Splits that no epoch has read are left out; one that has ended is in the first
+        checkpoint after its end.
+        """
+
+    def close(self) -> None:
+        """Release what the source holds in the driver. Called when the job ends, or is rescaled: then it goes on."""
 
 
 class SinkWriter(ABC):
@@ -133,7 +176,7 @@ class ReusableSinkWriter(SinkWriter):
     def begin_epoch(self, context: WriterContext) -> None:
         """Write for another epoch attempt from now on. Called before its first record; not in an epoch without any.
 
-        Only `attempt_id` and `epoch` of `context` are other ones. The attempt before may have failed since its
+        Only `attempt_id` and `epoch` of `context` differ. The attempt before may have failed since its
         `prepare_commit`: then its committables will not be committed, and the same records come again.
         """
 
@@ -143,6 +186,9 @@ class Committer(ABC):
 
     The sinks of a job commit side by side, each in one thread at a time unless its `concurrency` allows more.
     """
+
+    def open(self, context: CommitterContext) -> None:
+        """Learn whose output it commits. Called once, before any other call."""
 
     concurrency: int = 1
     """How many calls of `commit` may run at once, each with some of an epoch's committables. 1: one call with all."""
@@ -173,6 +219,45 @@ class Committer(ABC):
         """Release what the committer holds."""
 
 
+class OutputFiles(Protocol):
+    """A sink's own files in the job's checkpoint storage, for output that waits for its commit.
+
+    So large output crosses neither the driver's memory nor a manifest: a writer puts it into a file, and the
+    committable names the file. Whoever commits deletes the file afterwards. A name is up to 150 letters, digits, `_`,
+    `-` and `.`; make it from the attempt id, so that no other attempt uses it.
+    """
+
+    def write(self, name: str) -> AbstractContextManager[BinaryIO]:
+        """Open a file for writing. It is there, whole and durable, once the block ends without an error."""
+        ...
+
+    def open(self, name: str) -> BinaryIO:
+        """Read a file. Raises FileNotFoundError if it is not there."""
+        ...
+
+    def delete(self, name: str) -> None:
+        """Delete a file, if it is there."""
+        ...
+
+    def names(self) -> list[str]:
+        """Return the names of all files of this sink."""
+        ...
+
+
+@dataclass(frozen=True)
+class CommitterContext:
+    """Whose output a committer commits."""
+
+    job_id: str
+    operator_name: str
+    operator_uid: str
+    files: OutputFiles | None = None
+    """As the writers' (`WriterContext.files`)."""
+    resumed_epoch: int = -1
+    """The job resumes from the checkpoint of this epoch: the output of epochs up to it may have been committed before,
+    by another driver. -1: the job starts from nothing."""
+
+
 @dataclass(frozen=True)
 class WriterContext:
     """Where a writer runs."""
@@ -184,6 +269,10 @@ class WriterContext:
     attempt_id: str
     """Unique per epoch attempt: files named with it cannot clash with those of another attempt."""
     epoch: int
+    operator_uid: str = ""
+    """The identity of the operator across versions of the job."""
+    files: OutputFiles | None = None
+    """Where large output can wait for its commit. None: the job has no checkpoint storage, as in BATCH mode."""
 
 
 class Sink(ABC):

@@ -84,6 +84,13 @@ class LocalDiskError(HeadwaterError):
     """
 
 
+class ExternalSystemError(HeadwaterError):
+    """A system outside the job does not answer, or refuses for now. The text names it. The epoch is rolled back.
+
+    For connectors. Another attempt may succeed, as the restart policy allows.
+    """
+
+
 class FencedError(CheckpointError):
     """Another driver has taken over the job. This one must stop, and may neither commit nor delete anything."""
 
@@ -94,6 +101,13 @@ class TypeMismatchError(HeadwaterError, TypeError):
 
 class TimestampError(HeadwaterError, ValueError):
     """A record's event timestamp cannot be used: None, not a number, negative or absurdly far ahead."""
+
+
+class RejectedRecordError(HeadwaterError):
+    """A source could not read a record, and nobody takes rejected ones. The text says where it is.
+
+    Trying again does not help.
+    """
 
 
 class InvalidKeyError(HeadwaterError, TypeError):

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, TypeAlias
 
-from headwater.common.advice import warn_user
 from headwater.common.callables import unfit
 from headwater.common.errors import ConfigurationError
 from headwater.common.time import DurationLike, to_millis
@@ -75,6 +74,14 @@ class WatermarkKind(Enum):
 
 
 @dataclass(frozen=True)
+class WatermarkAlignment:
+    """Sources of one group stay together in event time."""
+
+    group: str
+    max_drift_ms: int
+
+
+@dataclass(frozen=True)
 class WatermarkStrategy:
     """Which watermarks a source emits and where timestamps come from. Immutable: `with_...` returns a new strategy."""
 
@@ -83,6 +90,7 @@ class WatermarkStrategy:
     generator_supplier: GeneratorSupplier | None = None
     timestamp_assigner: AssignerLike | None = None
     idle_timeout_ms: int | None = None
+    alignment: WatermarkAlignment | None = None
 
     @staticmethod
     def for_monotonous_timestamps() -> WatermarkStrategy:
@@ -138,15 +146,19 @@ class WatermarkStrategy:
         max_allowed_watermark_drift: DurationLike,
         update_interval: DurationLike | None = None,
     ) -> WatermarkStrategy:
-        """Accepted for PyFlink's sake, with a warning: splits are merged in order of event time anyway."""
-        to_millis(max_allowed_watermark_drift, "max_allowed_watermark_drift")
+        """A split that is more than the drift ahead of the slowest one of its group is not read until that catches up.
+
+        The group is all splits of all sources of the job with the same `watermark_group`, idle ones excluded. Only the
+        strategy that `from_source` gets is aligned. `update_interval` is checked and not used: every epoch looks.
+        """
+        if not isinstance(watermark_group, str) or not watermark_group:
+            raise ConfigurationError(
+                f"with_watermark_alignment: expected the name of a group, found {watermark_group!r}"
+            )
+        drift_ms = to_millis(max_allowed_watermark_drift, "max_allowed_watermark_drift")
         if update_interval is not None:
             to_millis(update_interval, "update_interval", minimum=1)
-        warn_user(
-            f"with_watermark_alignment (group '{watermark_group}') has no effect in headwater: the splits of an epoch "
-            "are merged in order of event time"
-        )
-        return self
+        return dataclasses.replace(self, alignment=WatermarkAlignment(watermark_group, drift_ms))
 
     def extractor(self) -> Callable[[Any, int], int] | None:
         """The assigner as a function of (value, record_timestamp); None: the source's timestamps are used."""

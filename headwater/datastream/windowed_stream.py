@@ -9,10 +9,14 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar
 
+from headwater.checkpoint.paths import validate_name
 from headwater.common.errors import PlanError, TypeMismatchError, short_repr
 from headwater.common.output_tag import OutputTag
 from headwater.common.time import DurationLike, to_millis
 from headwater.common.typeinfo import TypeInformation, Types
+from headwater.datastream.connectors.archive.closed_window import ToClosedWindow
+from headwater.datastream.connectors.archive.sink import SeriesSink
+from headwater.datastream.connectors.archive.store import Archive
 from headwater.datastream.function_check import check_no_generator, checked_function
 from headwater.datastream.no_effect import warn_no_effect
 from headwater.operators.functions.plain import AggregateFunction, Function, ReduceFunction
@@ -26,9 +30,11 @@ from headwater.operators.functions.window import (
     ProcessWindowFunction,
     WindowFunction,
 )
-from headwater.operators.window.choice import make_window_operator, uses_processing_time
+from headwater.operators.window.aligned import AlignedWindowOperator
+from headwater.operators.window.choice import make_window_operator, operator_class, uses_processing_time
 from headwater.operators.window.settings import Aggregated, Buffered, Contents, Reduced, WindowSettings
 from headwater.time.assigners import WindowAssigner
+from headwater.time.assigners_aligned import AlignedWindows
 from headwater.time.evictors import Evictor
 from headwater.time.triggers import Trigger
 
@@ -116,10 +122,9 @@ class _WindowedBase(Generic[F, P]):
         output_type: TypeInformation | None = None,
     ) -> DataStream:
         """Combine the records of each window into one as they come; `window_function` then gets that one."""
-        function = checked_function("reduce", reduce_function, ReduceFunction)
-        check_no_generator("reduce", function)
+        contents = _reduced("reduce", reduce_function)
         self._check_window_function("reduce", window_function)
-        return self._add(Reduced(function), window_function, output_type, keeps_type=window_function is None)
+        return self._add(contents, window_function, output_type, keeps_type=window_function is None)
 
     def aggregate(
         self,
@@ -129,13 +134,7 @@ class _WindowedBase(Generic[F, P]):
         output_type: TypeInformation | None = None,
     ) -> DataStream:
         """Add the records of each window to an accumulator as they come; `window_function` then gets its result."""
-        missing = [name for name in _AGGREGATE_METHODS if not callable(getattr(aggregate_function, name, None))]
-        if missing or isinstance(aggregate_function, type):
-            lacks = "" if isinstance(aggregate_function, type) else f", which lacks {', '.join(missing)}"
-            raise TypeMismatchError(
-                f"aggregate() expects an AggregateFunction, found {short_repr(aggregate_function)}"
-                f"{lacks}{_forgotten_call(aggregate_function)}"
-            )
+        contents = _aggregated("aggregate", aggregate_function)
         # Accumulators are pickled as they are: the type is checked only to find wrong calls.
         accumulator = Types.ROW(accumulator_type) if isinstance(accumulator_type, list) else accumulator_type
         if accumulator is not None and not isinstance(accumulator, TypeInformation):
@@ -143,7 +142,7 @@ class _WindowedBase(Generic[F, P]):
                 f"aggregate(): accumulator_type must be a TypeInformation, found {short_repr(accumulator_type)}"
             )
         self._check_window_function("aggregate", window_function)
-        return self._add(Aggregated(aggregate_function), window_function, output_type)
+        return self._add(contents, window_function, output_type)
 
     def apply(self, window_function: F | Callable[..., Any], output_type: TypeInformation | None = None) -> DataStream:
         """Call `window_function(key, window, elements)` for each window; without the key if there is none.
@@ -184,6 +183,7 @@ class _WindowedBase(Generic[F, P]):
         output_type: TypeInformation | None,
         *,
         keeps_type: bool = False,
+        whole_panes: bool = False,
     ) -> DataStream:
         assigner = self._window_assigner
         trigger = self._window_trigger
@@ -197,6 +197,7 @@ class _WindowedBase(Generic[F, P]):
             evictor=self._window_evictor,
             allowed_lateness_ms=self._allowed_lateness,
             late_data_tag=self._late_data_output_tag,
+            whole_panes=whole_panes,
         )
         _check_combination(settings)
         functions = [getattr(contents, "function", None), function]
@@ -221,6 +222,32 @@ class WindowedStream(_WindowedBase[WindowFunction[Any, Any, Any, Any], ProcessWi
     _function_class, _plain_function_class = WindowFunction, PlainWindowFunction
     _process_class, _plain_process_class = ProcessWindowFunction, PlainProcessWindowFunction
 
+    def as_queryable_series(
+        self, name: str, function: AggregateFunction | ReduceFunction | Callable[[Any, Any], Any], archive: Archive
+    ) -> DataStream:
+        """Archive the result of every window, exactly once, and make closed and open windows queryable as one series.
+
+        `function` aggregates, or reduces, the records of a window, as `aggregate` and `reduce` do. Its results, and the
+        keys, must be JSON. `name` identifies the series in queries and its state in savepoints: it is the operator's
+        uid. The windows must be tumbling or sliding ones with their default trigger.
+
+        Returns the closed windows, as `ClosedWindow` records, for whatever else is to be done with them.
+        """
+        if not isinstance(archive, Archive):
+            raise TypeMismatchError(
+                f"as_queryable_series() expects an archive such as SqliteArchive(path), found {short_repr(archive)}"
+            )
+        validate_name(name, "series")
+        method = "as_queryable_series"
+        adds_up = hasattr(function, "create_accumulator") or hasattr(function, "add")
+        contents = _aggregated(method, function) if adds_up else _reduced(method, function)
+        stream = self._add(contents, ToClosedWindow(), None, whole_panes=True)
+        stream.uid(name).name(f"Series {name}")
+        assert isinstance(self._window_assigner, AlignedWindows)
+        sink = SeriesSink(name, archive, self._window_assigner)
+        stream.sink_to(sink).uid(f"{name}-archive").name(f"Archive of {name}")
+        return stream
+
 
 class AllWindowedStream(_WindowedBase[AllWindowFunction[Any, Any, Any], ProcessAllWindowFunction[Any, Any, Any]]):
     """A stream that is not keyed, cut into windows. One partition does all the work."""
@@ -231,6 +258,22 @@ class AllWindowedStream(_WindowedBase[AllWindowFunction[Any, Any, Any], ProcessA
 
     def __init__(self, data_stream: DataStream, window_assigner: WindowAssigner[Any, Any]) -> None:
         super().__init__(data_stream.key_by(_the_only_key), window_assigner)
+
+
+def _reduced(method: str, function: Any) -> Reduced:
+    checked = checked_function(method, function, ReduceFunction)
+    check_no_generator(method, checked)
+    return Reduced(checked)
+
+
+def _aggregated(method: str, function: Any) -> Aggregated:
+    missing = [name for name in _AGGREGATE_METHODS if not callable(getattr(function, name, None))]
+    if missing or isinstance(function, type):
+        lacks = "" if isinstance(function, type) else f", which lacks {', '.join(missing)}"
+        raise TypeMismatchError(
+            f"{method}() expects an AggregateFunction, found {short_repr(function)}{lacks}{_forgotten_call(function)}"
+        )
+    return Aggregated(function)
 
 
 def _check_combination(settings: WindowSettings) -> None:
@@ -244,6 +287,12 @@ def _check_combination(settings: WindowSettings) -> None:
         raise PlanError(
             f"an evictor with reduce() or aggregate() on {settings.assigner!r}: windows that merge would be reduced "
             f"anew from all their elements at every merge; use process() or apply(), which get the elements"
+        )
+    if settings.whole_panes and operator_class(settings) is not AlignedWindowOperator:
+        raise PlanError(
+            f"as_queryable_series() on {settings.assigner!r} with {type(settings.trigger).__name__}"
+            f"{' and an evictor' if settings.evictor is not None else ''}: expected tumbling or sliding windows that "
+            f"fire at their end (the default trigger, no evictor), because a window has one result in a series"
         )
 
 

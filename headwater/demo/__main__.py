@@ -10,6 +10,7 @@ from rich.console import Console
 
 from headwater.common.errors import HeadwaterError
 from headwater.common.machine.java import require_java
+from headwater.demo.live import LIVE_RATE, run_live
 from headwater.demo.run import DemoSettings, run
 
 
@@ -18,15 +19,27 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m headwater.demo", description=__doc__)
     parser.add_argument("--payments", type=int, default=defaults.count, help=f"how many (default {defaults.count})")
     parser.add_argument(
-        "--rate", type=float, default=defaults.rate_per_second, help="payments per second at most; 0: no limit"
+        "--rate",
+        type=float,
+        help=f"payments per second; 0: no limit (default {defaults.rate_per_second:,.0f}, live {LIVE_RATE:,.0f})",
     )
     parser.add_argument("--parallelism", type=int, default=defaults.parallelism)
     parser.add_argument("--no-kill", action="store_true", help="let all slots live")
+    parser.add_argument("--live", action="store_true", help="no end: run until Ctrl-C, to look at the dashboard")
     chosen = parser.parse_args(arguments)
-    settings = DemoSettings(chosen.payments, chosen.rate or None, chosen.parallelism, not chosen.no_kill)
+    usual = LIVE_RATE if chosen.live else defaults.rate_per_second
+    settings = DemoSettings(
+        count=None if chosen.live else chosen.payments,
+        rate_per_second=usual if chosen.rate is None else chosen.rate or None,
+        parallelism=chosen.parallelism,
+        kill=not chosen.no_kill and not chosen.live,
+    )
     console = Console()
     try:
         require_java()
+        if chosen.live:
+            run_live(settings, console)
+            return 0
         return 0 if run(settings, console) else 1
     except HeadwaterError as error:
         print(f"error: {error}", file=sys.stderr)

@@ -15,8 +15,9 @@ from rich.console import Console
 from rich.table import Table
 
 from headwater.common import Configuration, WatermarkStrategy
-from headwater.common.config_options import CHECKPOINT_DIRECTORY, PARALLELISM
+from headwater.common.config_options import CHECKPOINT_DIRECTORY, PARALLELISM, resolve
 from headwater.common.errors import HeadwaterError
+from headwater.common.ids import MAX_WATERMARK
 from headwater.common.serialization import Encoder
 from headwater.common.watermark_strategy import TimestampAssigner
 from headwater.datastream import StreamExecutionEnvironment
@@ -26,17 +27,19 @@ from headwater.demo.card_watch import BOOKS, CardWatch, parse_book
 from headwater.demo.payments import Payment, end_of_day_ms, payment
 from headwater.demo.proof import Verdict, judge
 from headwater.demo.view import View, make_view
+from headwater.runtime.job.handle import LocalJobClient
 from headwater.runtime.slot.starter import local_host
+from headwater.server.job_dashboard import serve_job
 
 _POLL_S = 0.2
-_CANCEL_S = 30
+CANCEL_S = 30
 
 
 @dataclass(frozen=True)
 class DemoSettings:
-    """`rate_per_second` None: as fast as the machine is. `kill` False: an undisturbed run."""
+    """`rate_per_second` None: as fast as the machine is. `kill` False: an undisturbed run. `count` None: no end."""
 
-    count: int = 2_000_000
+    count: int | None = 2_000_000
     rate_per_second: float | None = 60_000
     parallelism: int = 2
     kill: bool = True
@@ -83,27 +86,32 @@ class PaymentTime(TimestampAssigner):
 
 def run(settings: DemoSettings, console: Console) -> bool:
     """Run the demo and print its verdict; False if the proof fails."""
+    count = settings.count
+    assert count is not None, "a run without an end has no verdict"
     console.print(
-        f"{settings.count:,} card payments; every card has state and timers; epochs are committed exactly once."
+        f"{count:,} card payments; every card has state and timers; epochs are committed exactly once."
         + (" Half way, one slot gets kill -9." if settings.kill else ""),
         highlight=False,
     )
     with tempfile.TemporaryDirectory(prefix="headwater-demo-") as directory:
         output = Path(directory)
-        client = start(settings, output)
+        client, configuration = start(settings, output)
+        began = time.monotonic()
         try:
-            with make_view(console, settings.count) as view:
+            with make_view(console, count) as view:
+                serve_job(client, configuration, lambda text: view.say(time.monotonic() - began, text))
                 watched = watch(client, settings, output, view)
         except BaseException:
-            client.cancel().result(_CANCEL_S)  # the directory goes away below: nobody may write to it
+            client.cancel().result(CANCEL_S)  # the directory goes away below: nobody may write to it
             raise
         console.print("Comparing with a plain loop over the same payments …")
         books = [parse_book(line) for line in committed_lines(output / "books")]
-        verdict = judge(settings.count, books, committed_lines(output / "alerts"))
+        verdict = judge(count, books, committed_lines(output / "alerts"))
     return report(verdict, watched, settings, console)
 
 
-def start(settings: DemoSettings, output: Path) -> WatchedJob:
+def start(settings: DemoSettings, output: Path) -> tuple[LocalJobClient, Configuration]:
+    """Start the job. Return it with all its settings, those of the environment included."""
     configuration = Configuration()
     configuration.set(CHECKPOINT_DIRECTORY, str(output / "checkpoints"))
     configuration.set(PARALLELISM, settings.parallelism)
@@ -116,13 +124,13 @@ def start(settings: DemoSettings, output: Path) -> WatchedJob:
     )
     alerts = (
         payments.key_by(lambda each: each.card)
-        .process(CardWatch(end_of_day_ms(settings.count)))
+        .process(CardWatch(end_of_day_ms(settings.count) if settings.count is not None else MAX_WATERMARK - 1))
         .uid("card-watch")
         .name("card watch")
     )
     alerts.sink_to(_file_sink(output / "alerts")).name("alerts").uid("alerts")
     alerts.get_side_output(BOOKS).sink_to(_file_sink(output / "books")).name("books").uid("books")
-    return cast(WatchedJob, env.execute_async("headwater demo"))
+    return cast(LocalJobClient, env.execute_async("headwater demo")), resolve(configuration)
 
 
 def _file_sink(directory: Path) -> FileSink:
@@ -153,7 +161,8 @@ def follow(watched: Watched, settings: DemoSettings, view: View) -> None:
     """Kill a slot when half of the payments are in. Note when the job has recovered."""
     progress, killing = watched.last, watched.killing
     if killing is None:
-        if settings.kill and progress["records_in"] * 2 >= settings.count and (slot := a_local_slot(progress)):
+        half_way = settings.count is not None and progress["records_in"] * 2 >= settings.count
+        if settings.kill and half_way and (slot := a_local_slot(progress)):
             killing = Killing(slot["pid"], slot["stage"], slot["partition"], progress["epoch"], watched.elapsed_s)
             os.kill(killing.pid, signal.SIGKILL)
             watched.killing = killing

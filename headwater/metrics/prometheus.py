@@ -48,6 +48,16 @@ def samples(job_id: str, job_name: str, figures: Mapping[str, Any]) -> Iterator[
                     yield _OPERATOR + metric_name(metric), labels | {"operator_name": operator}, value
                 else:
                     yield _TASK + metric_name(name), labels, value
+        yield from _split_samples(job | {"task_id": vertex_id, "task_name": vertex["name"]}, vertex)
+
+
+def _split_samples(labels: Mapping[str, str], vertex: Mapping[str, Any]) -> Iterator[Sample]:
+    """Yield the gauges of a source's splits. Their names are not the subtasks', so that sums count nothing twice."""
+    for split in vertex.get("splits", ()):
+        where = {**labels, "subtask_index": str(split["subtask"]), "split": split["split"]}
+        for name, value in split.items():
+            if name not in ("split", "subtask"):
+                yield f"{_TASK}split_{metric_name(name)}", where, value
 
 
 def metric_name(name: str) -> str:

@@ -26,6 +26,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
+from headwater.common.connector import OutputFiles
 from headwater.common.ids import MIN_WATERMARK
 
 if TYPE_CHECKING:
@@ -70,6 +71,8 @@ class OperatorContext:
     """BATCH: aggregations emit only their final value, at the end of input."""
     job_parameters: Mapping[str, str] = field(default_factory=dict)
     metrics: Any = None
+    output_files: OutputFiles | None = None
+    """Of a sink, if the job has checkpoint storage."""
     epoch: int = 0
     """The current epoch. The runner sets it before the first call of each epoch."""
     attempt_id: str = "0"

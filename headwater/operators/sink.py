@@ -98,6 +98,8 @@ class SinkOperator(Operator):
             parallelism=context.parallelism,
             attempt_id=context.attempt_id,
             epoch=context.epoch,
+            operator_uid=context.uid,
+            files=context.output_files,
         )
         idle, self._idle = self._idle, None
         if idle is None:

@@ -8,8 +8,10 @@ from concurrent.futures import ThreadPoolExecutor
 from types import TracebackType
 from typing import Any, TypeVar
 
+from headwater.datastream.connectors.archive.store import BEGINNING_MS, END_MS
 from headwater.queryable_state.client import QueryableStateClient
 from headwater.queryable_state.reader import COMMITTED, Page, StateValue
+from headwater.queryable_state.series import Series
 from headwater.queryable_state.sql import SqlResult
 
 T = TypeVar("T")
@@ -44,6 +46,11 @@ class AsyncQueryableStateClient:
 
     async def list_states(self, job_id: Any) -> list[dict[str, Any]]:
         return await self._run(lambda: self._client.list_states(job_id))
+
+    async def series(
+        self, job_id: Any, name: str, key: Any, from_ms: int = BEGINNING_MS, to_ms: int = END_MS
+    ) -> Series:
+        return await self._run(lambda: self._client.series(job_id, name, key, from_ms, to_ms))
 
     async def sql(self, job_id: Any, query: str) -> SqlResult:
         return await self._run(lambda: self._client.sql(job_id, query))

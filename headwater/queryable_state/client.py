@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from types import TracebackType
 from typing import Any
 
@@ -11,8 +12,10 @@ from headwater.common.completable_future import CompletableFuture
 from headwater.common.errors import TypeMismatchError, short_repr
 from headwater.common.job_client import JobClient
 from headwater.common.query_error import QueryError, QueryProblem
+from headwater.datastream.connectors.archive.store import BEGINNING_MS, END_MS
 from headwater.queryable_state.http_locator import HttpLocator
 from headwater.queryable_state.reader import COMMITTED, Page, StateReader, StateValue
+from headwater.queryable_state.series import Series, read_series
 from headwater.queryable_state.sql import SqlResult, run_sql
 from headwater.runtime.job.handle import LocalJobClient
 from headwater.state.descriptors import StateDescriptor
@@ -105,6 +108,15 @@ class QueryableStateClient:
         """Run `select ... from operator.state ...` over one checkpoint of all slots. Needs `headwater[duckdb]`."""
         return run_sql(self.reader(job_id), query)
 
+    def series(self, job_id: Any, name: str, key: Any, from_ms: int = BEGINNING_MS, to_ms: int = END_MS) -> Series:
+        """Return the windows of `key` that share a moment with [from_ms, to_ms): closed ones, and those still open.
+
+        All are of one checkpoint, and each is there once. A key that the series does not know has none.
+        """
+        found = read_series(self.reader(job_id), name, key, from_ms, to_ms)
+        windows = [window._replace(value=value_from_json(window.value)) for window in found.windows]
+        return replace(found, windows=windows)
+
     # --- by queryable name, as in Flink
 
     def get_kv_state(
@@ -171,6 +183,9 @@ class _OwnJob:
 
     def ask_slot(self, stage: int, partition: int, request: dict[str, Any]) -> dict[str, Any]:
         return self._client.ask_slot(stage, partition, request)
+
+    def read_archive(self, series: str, key: str, from_ms: int, to_ms: int, epoch: int) -> dict[str, Any]:
+        return self._client.read_archive(series, key, from_ms, to_ms, epoch)
 
 
 def _as_python(found: StateValue) -> StateValue:

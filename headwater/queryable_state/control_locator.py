@@ -28,6 +28,10 @@ class ControlLocator:
         found: Json = self._ask("ask_slot", stage=stage, partition=partition, query=request)
         return found
 
+    def read_archive(self, series: str, key: str, from_ms: int, to_ms: int, epoch: int) -> Json:
+        found: Json = self._ask("read_archive", series=series, key=key, from_ms=from_ms, to_ms=to_ms, epoch=epoch)
+        return found
+
     def _ask(self, verb: str, **arguments: Any) -> Any:
         try:
             return ask(self._directory, self._card, verb, within_seconds=ASK_SECONDS, **arguments)

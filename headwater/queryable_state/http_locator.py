@@ -36,6 +36,11 @@ class HttpLocator:
         found: Json = self._request("POST", f"/jobs/{quote(self._job_id, safe='')}/state/query", body)
         return found
 
+    def read_archive(self, series: str, key: str, from_ms: int, to_ms: int, epoch: int) -> Json:
+        body = {"series": series, "key": key, "from_ms": from_ms, "to_ms": to_ms, "epoch": epoch}
+        found: Json = self._request("POST", f"/jobs/{quote(self._job_id, safe='')}/series/archive", body)
+        return found
+
     def _request(self, method: str, path: str, body: Json | None = None, hops: int = 3) -> Any:
         connection = (
             http.client.HTTPSConnection(

@@ -22,6 +22,10 @@ class Locator(Protocol):
         """Ask a slot through the driver: for slots that cannot be reached from here."""
         ...
 
+    def read_archive(self, series: str, key: str, from_ms: int, to_ms: int, epoch: int) -> Json:
+        """Return the driver's answer to `read_archive`: closed windows of a series."""
+        ...
+
 
 @dataclass(frozen=True)
 class OperatorPlace:

@@ -50,7 +50,7 @@ class StateReader:
     """Reads one job's state. Thread safe."""
 
     def __init__(self, locator: Locator, seconds: float = 10.0, *, retry_when_busy: bool = True) -> None:
-        self._locator = locator
+        self.locator = locator
         self._seconds = seconds
         self._retry_when_busy = retry_when_busy
         self._connections = SlotConnections()
@@ -195,12 +195,12 @@ class StateReader:
 
     def pinned(self, operators: Iterable[str]) -> PinnedEpoch:
         """Hold one checkpoint of all slots of these operators. A context manager."""
-        return PinnedEpoch(self._retrying(lambda locations: hold(locations, self._locator, operators)), self._seconds)
+        return PinnedEpoch(self._retrying(lambda locations: hold(locations, self.locator, operators)), self._seconds)
 
     def locations(self) -> Locations:
         with self._lock:
             if self._known is None:
-                self._known = Locations.of(self._locator.locate())
+                self._known = Locations.of(self.locator.locate())
                 self._connections.forget(set(self._known.slots.values()))
             return self._known
 
@@ -212,7 +212,7 @@ class StateReader:
 
     def _ask(self, locations: Locations, slot: SlotPlace, request: Json) -> Json:
         if locations.secret is None or not (slot.path or slot.port):
-            return self._locator.ask_slot(slot.stage, slot.partition, request)
+            return self.locator.ask_slot(slot.stage, slot.partition, request)
         return self._connections.ask(slot, locations.secret, request, self._seconds)
 
     def _retrying(self, read: Callable[[Locations], T]) -> T:

@@ -88,7 +88,7 @@ class App:
             gate.check_token(_UNKNOWN, headers, "")  # who may not ask, is not told what there is
             raise
         await self._authenticate(match, headers)
-        await self._refer_to_leader(request)
+        await self._refer_to_leader(request, match.route)
         route = match.route
         call = Call(request, route, match.names(), read_query(route, request.scope["query_string"]), self.services)
         if route.body is not None:
@@ -97,10 +97,15 @@ class App:
         result = await route.handler(call)
         return result if isinstance(result, Response) else json_response(result, route.status)
 
-    async def _refer_to_leader(self, request: Request) -> None:
-        """A server that stands by acts on nothing: the client is sent to the leader, with the same request."""
+    async def _refer_to_leader(self, request: Request, route: Route) -> None:
+        """A server that stands by acts on nothing: the client is sent to the leader, with the same request.
+
+        The page itself is shown by every server while nobody leads: it asks again until somebody does.
+        """
         leader = await asyncio.to_thread(self.services.leader) if self.services.leader is not None else None
         if leader is None:
+            return
+        if not leader and route.access is Access.PUBLIC:
             return
         if not leader:
             raise HttpError(503, "no server leads at the moment; ask again in a few seconds", {"Retry-After": "2"})
@@ -112,9 +117,7 @@ class App:
         digest = ""
         if match.route.access is Access.JOB:
             with contextlib.suppress(ValueError):  # not an id: nobody's token opens it
-                job_id = hex_id(match.texts["jobid"])
-                await self.services.cluster.find(job_id)
-                digest = self.services.cluster.token_digest(job_id)
+                digest = await self.services.cluster.token_digest(hex_id(match.texts["jobid"]))
         self.services.gate.check_token(match.route, headers, digest)
 
 

@@ -64,6 +64,9 @@ class RestClient:
     def patch(self, path: str) -> Any:
         return self._json("PATCH", path)
 
+    def delete(self, path: str) -> Any:
+        return self._json("DELETE", path)
+
     def text(self, path: str, **query: Any) -> str:
         return self._request("GET", path + (f"?{urlencode(query)}" if query else "")).decode(errors="replace")
 

@@ -39,6 +39,9 @@ class History(Protocol):
     def cancel(self, job_id: str) -> bool:
         """See that a job ends, whatever becomes of its driver. Return False if it is none of this server's."""
 
+    def token_digest(self, job_id: str) -> str:
+        """Return the digest of the token that a job has, or had; empty if it has none."""
+
 
 @dataclass(frozen=True)
 class RunRequest:
@@ -70,7 +73,6 @@ class Job(Protocol):
     """One job, running or ended."""
 
     job_id: str
-    token_digest: str
 
     async def ask(self, verb: str, /, seconds: float | None = ASK_SECONDS, **arguments: Any) -> Any:
         """Return the answer to a verb of the control socket. Raises RefusedByJob, or HttpError if nobody answers."""
@@ -88,7 +90,6 @@ class RunningJob:
         self.directory = directory
         self.card = card
         self.job_id = card.job_id
-        self.token_digest = card.token_digest
 
     async def ask(self, verb: str, /, seconds: float | None = ASK_SECONDS, **arguments: Any) -> Any:
         card = self.card
@@ -124,10 +125,9 @@ class EndedJob:
 
     ended = True
 
-    def __init__(self, history: History, job_id: str, token_digest: str = "") -> None:
+    def __init__(self, history: History, job_id: str) -> None:
         self._history = history
         self.job_id = job_id
-        self.token_digest = token_digest
 
     async def ask(self, verb: str, /, seconds: float | None = ASK_SECONDS, **arguments: Any) -> Any:
         answer = await asyncio.to_thread(self._history.answer, self.job_id, verb, **arguments)
@@ -147,7 +147,7 @@ class Cluster:
 
     async def jobs(self) -> list[Job]:
         """Return the running jobs, the longest running first, then the ended ones."""
-        running = await self._running()
+        running = await self.running()
         ended = await asyncio.to_thread(self._history.job_ids) if self._history is not None else ()
         found: dict[str, Job] = {job.job_id: job for job in running}
         for job_id in ended:
@@ -169,15 +169,22 @@ class Cluster:
         """See that a job of this server ends, whatever becomes of its driver. False: it is not the server's own."""
         return self._history is not None and self._history.cancel(job_id)
 
-    def token_digest(self, job_id: str) -> str:
+    async def token_digest(self, job_id: str) -> str:
         """Return the digest of the token that a job has, or had while it ran; empty if it has none."""
+        job = await self.find(job_id)
+        if isinstance(job, RunningJob):
+            return job.card.token_digest
+        if job is not None and self._history is not None:
+            kept = await asyncio.to_thread(self._history.token_digest, job_id)
+            return kept or self._digests.get(job_id, "")
         return self._digests.get(job_id, "")
 
     async def descriptions(self) -> list[dict[str, Any]]:
         """Ask all jobs at once to describe themselves. One that does not answer is described by its card."""
         return list(await asyncio.gather(*(described(job) for job in await self.jobs())))
 
-    async def _running(self) -> list[RunningJob]:
+    async def running(self) -> list[RunningJob]:
+        """Return the running jobs, the longest running first."""
         cards = await asyncio.to_thread(self._directory.cards)
         chosen = [card for card in cards if self._only in (None, card.job_id)]
         self._digests.update({card.job_id: card.token_digest for card in chosen if card.token_digest})

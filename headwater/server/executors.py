@@ -5,18 +5,19 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from headwater.server.cluster import Cluster, Job, RefusedByJob, described
+from headwater.server.cluster import Job, RefusedByJob, described
 from headwater.server.http_error import HttpError
 from headwater.server.now import now_ms
+from headwater.server.services import Services
 from headwater.server.shapes.task_managers import task_managers
 
 Found = list[tuple[dict[str, Any], dict[str, Any]]]
 """[(executor, its job's description)]"""
 
 
-async def executors(cluster: Cluster) -> Found:
+async def executors(services: Services) -> Found:
     """Ask all jobs at once. One that does not answer has none."""
-    parts = await asyncio.gather(*(_of(job) for job in await cluster.jobs() if not job.ended))
+    parts = await asyncio.gather(*(_of(job) for job in await services.open_jobs()))
     return [each for part in parts for each in part]
 
 

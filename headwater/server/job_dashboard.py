@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import threading
+from collections.abc import Callable
 from typing import Final
 
 from headwater.common.config_options import REST_ENABLED, STATE_DIRECTORY
@@ -17,14 +18,23 @@ SETTLED_SECONDS: Final = 2.0
 _POLL_SECONDS: Final = 0.2
 
 
-def serve_job(client: LocalJobClient, configuration: Configuration) -> None:
-    """Serve the job beside it, unless the settings say no. Returns at once, and nothing here can fail the job."""
+def _to_stderr(text: str) -> None:
+    print(f"headwater: {text}", file=sys.stderr, flush=True)
+
+
+def serve_job(
+    client: LocalJobClient, configuration: Configuration, announce: Callable[[str], None] = _to_stderr
+) -> None:
+    """Serve the job beside it, unless the settings say no. Returns at once, and nothing here can fail the job.
+
+    `announce` is told where the dashboard is, or why there is none; another thread calls it.
+    """
     if configuration.is_set(REST_ENABLED) and not configuration.get(REST_ENABLED):
         return
-    threading.Thread(target=_serve, args=(client, configuration), name="dashboard", daemon=True).start()
+    threading.Thread(target=_serve, args=(client, configuration, announce), name="dashboard", daemon=True).start()
 
 
-def _serve(client: LocalJobClient, configuration: Configuration) -> None:
+def _serve(client: LocalJobClient, configuration: Configuration, announce: Callable[[str], None]) -> None:
     ended = threading.Event()
     client.get_job_execution_result().add_done_callback(lambda _: ended.set())
     while client.progress()["epoch"] < 0:
@@ -44,8 +54,8 @@ def _serve(client: LocalJobClient, configuration: Configuration) -> None:
         server = EmbeddedServer(settings, create_app(settings, cluster, configuration=configuration))
         server.start()
     except HeadwaterError as error:
-        print(f"headwater: no dashboard: {error}", file=sys.stderr, flush=True)
+        announce(f"no dashboard: {error}")
         return
-    print(f"headwater: dashboard at {server.address}", file=sys.stderr, flush=True)
+    announce(f"dashboard at {server.address}")
     ended.wait()
     server.stop()

@@ -1,4 +1,4 @@
-"""The wall clock of answers."""
+"""The wall clock of answers and records."""
 
 from __future__ import annotations
 
@@ -6,4 +6,5 @@ import time
 
 
 def now_ms() -> int:
+    """Return milliseconds since 1970."""
     return int(time.time() * 1000)

@@ -14,9 +14,11 @@ _ERROR = {"$ref": "#/components/responses/Error"}
 
 
 def document(routes: Iterable[Route]) -> dict[str, Any]:
-    """Return the document of OpenAPI 3.0."""
+    """Return the document of OpenAPI 3.0. The page and its files are not part of it."""
     paths: dict[str, dict[str, Any]] = {}
     for route in routes:
+        if route.access is Access.PUBLIC:
+            continue
         path = re.sub(r":(\w+)", r"{\1}", route.path)
         paths.setdefault(path, {})[route.method.lower()] = _operation(route)
     return {
@@ -67,8 +69,10 @@ def _operation(route: Route) -> dict[str, Any]:
             "503": _ERROR,
         },
     }
-    if route.access is not Access.PUBLIC:
-        found["security"] = [{"token": []}, {}]
+    found["security"] = [{"token": []}, {}]
+    if route.file_field:
+        file = {"type": "object", "properties": {route.file_field: {"type": "string", "format": "binary"}}}
+        found["requestBody"] = {"required": True, "content": {"multipart/form-data": {"schema": file}}}
     if route.body is not None:
         required = [each.name for each in route.body if each.required]
         schema = {"type": "object", "properties": {each.name: _described(each) for each in route.body}}

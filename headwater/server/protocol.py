@@ -71,8 +71,12 @@ class LimitedProtocol(HttpToolsProtocol):
             self._deadline = None
 
     def _refuse(self, status: int, text: str) -> None:
-        """Answer and close, unless an answer to an earlier request on this connection is under way."""
-        if self.cycle is None or self.cycle.response_complete:
+        """Answer and close, unless another answer on this connection is under way. The app's own comes too late."""
+        cycle = self.cycle
+        if cycle is not None and not cycle.response_started:
+            cycle.disconnected = True
+            cycle.message_event.set()
+        if cycle is None or cycle.response_complete or not cycle.response_started:
             body = msgspec.json.encode({"errors": [text]})
             head = f"HTTP/1.1 {status} {http.HTTPStatus(status).phrase}\r\ncontent-type: application/json\r\n"
             self.transport.write(f"{head}content-length: {len(body)}\r\nconnection: close\r\n\r\n".encode() + body)

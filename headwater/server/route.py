@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from headwater.server.services import Services
 
 MOST_QUERY_FIELDS = 100
+_JSON_SPACE = b" \t\r\n"
 
 
 class Access(Enum):
@@ -108,6 +109,8 @@ class Route:
     access: Access = Access.CLUSTER
     answer: str = "application/json"
     """Content type of the answer, for the OpenAPI document."""
+    file_field: str = ""
+    """Of a route that takes a file as multipart/form-data: the field's name. The handler reads it."""
 
     def __post_init__(self) -> None:
         if ":jobid" in self.path and self.access is Access.CLUSTER:
@@ -116,11 +119,6 @@ class Route:
     @property
     def segments(self) -> tuple[str, ...]:
         return tuple(self.path.strip("/").split("/")) if self.path != "/" else ()
-
-    @property
-    def changes(self) -> bool:
-        """Whether the route does something, rather than tell something."""
-        return self.method != "GET"
 
 
 @dataclass
@@ -162,7 +160,7 @@ def read_body(route: Route, raw: bytes) -> dict[str, Any]:
     if route.body is None:
         return {}
     try:
-        value = msgspec.json.decode(raw) if raw.strip() else {}
+        value = msgspec.json.decode(raw) if raw.strip(_JSON_SPACE) else {}
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         raise HttpError(400, "the body is not JSON") from None
     if not isinstance(value, dict):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from headwater.server.cluster import Cluster, Submissions
+from headwater.server.cluster import Cluster, RunningJob, Submissions
 from headwater.server.gate import Gate
 from headwater.server.programs import ProgramFolder
 from headwater.server.route import Route
@@ -33,3 +33,10 @@ class Services:
     max_content_bytes: int = 100 << 20
     routes: tuple[Route, ...] = ()
     """The table of the app, for its documentation."""
+
+    async def open_jobs(self) -> list[RunningJob]:
+        """Return the running jobs whose figures and logs routes without a job in their path may show.
+
+        A job with a token of its own is among them only where the server has one, too: who asks has given that.
+        """
+        return [job for job in await self.cluster.running() if self.gate.token or not job.card.token_digest]

@@ -103,6 +103,9 @@ class KeyedStateBackend(ABC):
     def describe_panes(self, name: str, size_ms: int, result_of: Callable[[Any], Any] | None) -> None:
         """Say how panes are shown to readers: how long they are, and what `result_of` makes of a value."""
 
+    def keep_readable(self) -> None:
+        """Keep the last checkpoint readable for queries, even if nobody asks for a long time."""
+
     @abstractmethod
     def _get_state(self, descriptor: StateDescriptor, namespaced: bool) -> State: ...
 

@@ -37,6 +37,7 @@ class ReadableBackend(KeyedStateBackend, Generic[S]):
         """The epoch of the last durable checkpoint. After a load, the slot sets it to the loaded one."""
         self._pins: dict[int, int] = {}  # {epoch: number of readers}
         self._closed = False
+        self._kept_readable = False
         self._panes_shown: dict[str, tuple[int, Callable[[Any], Any] | None]] = {}  # {name: (size, result of a value)}
 
     # --- for readers, in any thread
@@ -139,6 +140,9 @@ class ReadableBackend(KeyedStateBackend, Generic[S]):
         return registered
 
     # --- for the processing thread
+
+    def keep_readable(self) -> None:
+        self._kept_readable = True
 
     def describe_panes(self, name: str, size_ms: int, result_of: Callable[[Any], Any] | None) -> None:
         self._panes_shown[name] = (size_ms, result_of)

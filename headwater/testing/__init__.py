@@ -1,4 +1,7 @@
-"""For tests of user code: whole jobs in process, an operator harness, a clock, a scripted source, a sink to read."""
+"""For tests of user code: whole jobs in process, an operator harness, a clock, a scripted source, a sink to read.
+
+`SOURCE_CHECKS` and `SINK_CHECKS` are what a source or sink of your own must keep.
+"""
 
 from headwater.testing.clock import ManualClock
 from headwater.testing.collecting_sink import CollectingSink
@@ -9,6 +12,8 @@ from headwater.testing.in_process import InProcess, JobCrashed, in_process
 from headwater.testing.operator_harness import OperatorSnapshot
 from headwater.testing.recorded_output import EmittedIdle, EmittedWatermark, Record
 from headwater.testing.script_source import CRASH, CRASH_JOB, EOF, PAUSE, Crash, ScriptedCrash, ScriptSource, Watermark
+from headwater.testing.sink_contract import SINK_CHECKS, SinkCase
+from headwater.testing.source_contract import SOURCE_CHECKS, SourceCase
 from headwater.testing.two_input_harness import TwoInputOperatorHarness
 
 __all__ = [
@@ -16,6 +21,8 @@ __all__ = [
     "CRASH_JOB",
     "EOF",
     "PAUSE",
+    "SINK_CHECKS",
+    "SOURCE_CHECKS",
     "STEPS",
     "CollectingSink",
     "Crash",
@@ -30,6 +37,8 @@ __all__ = [
     "Record",
     "ScriptSource",
     "ScriptedCrash",
+    "SinkCase",
+    "SourceCase",
     "TwoInputOperatorHarness",
     "Watermark",
     "assert_same_records",

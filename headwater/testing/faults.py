@@ -152,6 +152,8 @@ class _CommitterThatFails(Committer):
     def __init__(self, committer: Committer, failures: list[CommitFailure]) -> None:
         self._committer = committer
         self._failures = failures
+        self.concurrency = committer.concurrency
+        self.open = committer.open  # type: ignore[method-assign]
         self.find_leftovers = committer.find_leftovers  # type: ignore[method-assign]
         self.delete_leftovers = committer.delete_leftovers  # type: ignore[method-assign]
         self.close = committer.close  # type: ignore[method-assign]

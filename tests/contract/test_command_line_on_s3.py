@@ -136,7 +136,7 @@ def test_dispose(base: str, capsys: Out) -> None:
     assert main(["savepoint", "dispose", f"{base}/job"]) == 1
     assert "only a savepoint can be disposed of" in capsys.readouterr().err
     assert main(["savepoint", "dispose", f"{base}/savepoints/one"]) == 0
-    assert lines(capsys) == [f"disposed of {base}/savepoints/one"]
+    assert lines(capsys) == [f"Savepoint '{base}/savepoints/one' disposed."]
     assert main(["savepoint", "list", f"{base}/savepoints"]) == 0
     (two,) = lines(capsys)[1:]
     assert "/savepoints/two" in two

@@ -24,7 +24,7 @@ from headwater.common.query_error import MAY_HAVE_MOVED, QueryError, QueryProble
 from headwater.queryable_state.control_locator import ControlLocator
 from headwater.queryable_state.reader import StateReader, StateValue
 from headwater.queryable_state.sql import run_sql
-from headwater.runtime.job.run_directory import RunDirectory
+from headwater.runtime.job.run_directory import JobCard, RunDirectory
 from headwater.runtime.slot.process import PROCESS_NAME
 from tests.recovery.queried_job import KEYS, OPERATOR, SABOTAGE
 from tests.waiting import wait_until
@@ -79,7 +79,7 @@ def _of_map(value: dict[str, int]) -> tuple[int, int, int]:
 class QueriedJob:
     """The job in a process of its own, and its slots."""
 
-    def __init__(self, directory: Path, backend: str, rate: int) -> None:
+    def __init__(self, directory: Path, backend: str, program: str, *arguments: object) -> None:
         self._state = directory / "state"
         settings = {
             "headwater.state.dir": self._state,
@@ -91,22 +91,33 @@ class QueriedJob:
             "restart-strategy.fixed-delay.attempts": 1000,
         }
         options = [part for key, value in settings.items() for part in ("-D", f"{key}={value}")]
-        program = str(ROOT / "tests/recovery/queried_job.py")
         command = [sys.executable, "-m", "headwater", "run", "-p", "2", "-c", str(directory / "job"), *options]
-        self._log = (directory / "log").open("w")
+        self._command = [*command, str(ROOT / "tests/recovery" / program), *map(str, arguments)]
+        self._log_path = directory / "log"
+        self._log = self._log_path.open("w")
+        self.start()
+
+    def start(self) -> None:
+        """Start the driver. After `kill_driver` it goes on from the last checkpoint."""
         self._process = subprocess.Popen(
-            [*command, program, str(rate)],
+            self._command,
             cwd=ROOT,
             stdout=self._log,
             stderr=subprocess.STDOUT,
             env={**os.environ, "PYTHONPATH": str(ROOT)},
         )
-        self._log_path = directory / "log"
+
+    def kill_driver(self) -> None:
+        self._process.kill()
+        self._process.wait()
 
     def reader(self, seconds: float = 30.0) -> StateReader:
         directory = RunDirectory(str(self._state))
-        wait_until(lambda: bool(directory.cards()), lambda: f"the job: {self._log_path.read_text()}", 120)
-        return StateReader(ControlLocator(directory, directory.cards()[0]), seconds)
+        wait_until(lambda: bool(self._cards(directory)), lambda: f"the job: {self._log_path.read_text()}", 120)
+        return StateReader(ControlLocator(directory, self._cards(directory)[0]), seconds)
+
+    def _cards(self, directory: RunDirectory) -> list[JobCard]:
+        return [card for card in directory.cards() if card.pid == self._process.pid]
 
     def slots(self) -> list[psutil.Process]:
         """Of this job: they are below its driver's JVM, or were."""
@@ -137,7 +148,7 @@ class QueriedJob:
 
 @pytest.fixture(params=["heap", "rocksdb"])
 def job(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[QueriedJob]:
-    found = QueriedJob(tmp_path, request.param, rate=2000)
+    found = QueriedJob(tmp_path, request.param, "queried_job.py", 2000)
     yield found
     found.close()
 
@@ -184,7 +195,7 @@ def test_readers_see_committed_values_only_while_slots_die(job: QueriedJob) -> N
 @pytest.mark.skipif(not FULL, reason="STATE_LOAD=full runs it")
 def test_the_oracle_notices_values_that_are_not_committed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(SABOTAGE, "live")
-    job = QueriedJob(tmp_path, "heap", rate=2000)
+    job = QueriedJob(tmp_path, "heap", "queried_job.py", 2000)
     try:
         oracle, _ = read_while_slots_die(job, 12)
     finally:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
+import signal
 import subprocess
 import sys
+import urllib.request
 from pathlib import Path
 
 import pytest
@@ -32,3 +35,35 @@ def test_the_demo_ends_with_its_proof(tmp_path: Path) -> None:
     assert killed is not None
     assert replaced is not None
     assert killed[1] != replaced[1]
+    assert re.search(r"dashboard at http://127\.0\.0\.1:\d+", ended.stdout)
+
+
+@pytest.mark.timeout(240)
+def test_the_live_demo_serves_its_job_until_it_is_interrupted(tmp_path: Path) -> None:
+    environ = os.environ | {"HEADWATER_STATE_DIR": str(tmp_path), "PYTHONPATH": str(ROOT), "HEADWATER_REST_PORT": "0"}
+    demo = subprocess.Popen(
+        [sys.executable, "-m", "headwater.demo", "--live", "--rate", "1000"],
+        cwd=tmp_path,
+        env=environ,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    assert demo.stdout is not None
+    try:
+        printed = ""
+        while (found := re.search(r"Dashboard at (http://127\.0\.0\.1:\d+)", printed)) is None:
+            line = demo.stdout.readline()
+            assert line, f"the demo ended: {printed}"
+            printed += line
+        with urllib.request.urlopen(f"{found[1]}/jobs/overview", timeout=30) as answer:
+            (job,) = json.load(answer)["jobs"]
+        assert (job["name"], job["state"]) == ("headwater demo", "RUNNING")
+        with urllib.request.urlopen(f"{found[1]}/metrics", timeout=30) as answer:
+            assert b"flink_taskmanager_job_task_numRecordsIn" in answer.read()
+        demo.send_signal(signal.SIGINT)
+        rest, _ = demo.communicate(timeout=100)
+        assert demo.returncode == 0 and "Cancelling the job" in rest, rest
+    finally:
+        demo.kill()
+        demo.wait()

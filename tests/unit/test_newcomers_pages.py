@@ -1,4 +1,4 @@
-"""What docs/connectors.md and docs/watermarks.md show works: every block runs, and what it builds does its work."""
+"""What the pages on connectors and watermarks show works: every block runs, and what it builds does its work."""
 
 from __future__ import annotations
 
@@ -27,9 +27,19 @@ def run_page(name: str) -> dict[str, Any]:
 
 def test_the_page_on_connectors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    names = run_page("connectors.md")
+    names = run_page("connectors/README.md")
     plan, _ = names["env"]._plan("connectors")
-    assert len(plan.sources) == 3
+    assert len(plan.sources) == 2
+
+
+def test_the_page_on_writing_your_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    names = run_page("connectors/writing-your-own.md")
+    plan, _ = names["env"]._plan("connectors")
+    assert len(plan.sources) == 1
+    names["check_countdown"]()
+    numbers = iter(range(1000))
+    names["check_one_file_per_epoch"](lambda: str(tmp_path / f"out-{next(numbers)}"))
 
     source = names["Countdown"]()
     [split] = source.discover_splits(1, frozenset())
@@ -45,7 +55,15 @@ def test_the_page_on_connectors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert [path.name[0] for path in (tmp_path / "out").iterdir()] == ["."]
     for _ in range(2):
         sink.create_committer().commit(prepared)
-    assert (tmp_path / "out" / "3-0-a").read_text() == "1\n2\n"
+    (visible,) = (tmp_path / "out").iterdir()
+    assert visible.name.startswith("3-0-") and visible.read_text() == "1\n2\n"
+
+
+def test_the_page_on_kafka() -> None:
+    names = run_page("connectors/kafka.md")
+    plan, _ = names["env"]._plan("kafka")
+    assert repr(names["source"]) == "KafkaSource(clicks at localhost:9092)"
+    assert [each.sink for stage in plan.stages for each in stage.operators if each.sink is not None] == [names["sink"]]
 
 
 def test_the_page_on_watermarks() -> None:

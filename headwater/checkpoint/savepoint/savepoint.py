@@ -30,6 +30,7 @@ from headwater.checkpoint.finished_splits import FinishedSplits, FinishedSplitsR
 from headwater.checkpoint.manifest import Manifest, encode_manifest
 from headwater.checkpoint.paths import (
     MANIFESTS,
+    OUTPUT,
     SNAPSHOTS,
     SPLITS,
     CheckpointLayout,
@@ -92,11 +93,14 @@ class Savepoint:
     def copy_source_files(self, target: CheckpointLayout, *, durable: bool = True) -> None:
         """Copy the files of the sources (finished splits, Spark's offsets) to `target`, a new job's directory.
 
+        So are files of output that is not certainly visible: the new job commits it.
+
         The manifests of the new job go on naming these files, so they must be in its directory. Idempotent. What an
         earlier start copied is copied again: no manifest of the job says what it must be.
         """
         target.create()
-        for each in _source_files(self.layout, self.manifest):
+        output = () if self.output_committed else _output_files(self.layout, self.manifest)
+        for each in (*_source_files(self.layout, self.manifest), *output):
             if each.check is not None:
                 each.check(self.layout)  # before it takes the place of an earlier copy
             _copy(each, target, durable=durable)
@@ -461,6 +465,18 @@ def _all_files(layout: CheckpointLayout, manifest: Manifest) -> Iterator[_ToCopy
 
         yield _ToCopy(layout.snapshot(name), f"{SNAPSHOTS}/{name}", check_file)
     yield from _source_files(layout, manifest)
+    yield from _output_files(layout, manifest)
+
+
+def _output_files(layout: CheckpointLayout, manifest: Manifest) -> Iterator[_ToCopy]:
+    """Yield the files in which sinks keep output for its commit: all there are, because only sinks know their names.
+
+    Sinks check what they read from them.
+    """
+    if manifest.committables:
+        for name in sorted(layout.storage.list(OUTPUT)):
+            if not name.endswith(TEMPORARY_SUFFIX):
+                yield _ToCopy(layout.storage.locate(f"{OUTPUT}/{name}"), f"{OUTPUT}/{name}")
 
 
 def _source_files(layout: CheckpointLayout, manifest: Manifest) -> Iterator[_ToCopy]:

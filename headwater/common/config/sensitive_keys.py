@@ -4,18 +4,13 @@ from __future__ import annotations
 
 from headwater.common.config.job_options import STORAGE_OPTIONS
 from headwater.common.configuration import Configuration
-
-HIDDEN = "******"
-_WORDS = (
-    "password", "secret", "fs.azure.account.key", "apikey", "api-key", "auth-params", "service-key", "token",
-    "basic-auth", "jaas.config", "http-headers", "credential", "access.key", "access-key",
-)  # fmt: skip
-"""Flink's (GlobalConfiguration), and three that name keys of stores."""
+from headwater.common.secrets import HIDDEN as HIDDEN
+from headwater.common.secrets import names_a_secret
 
 
 def is_sensitive(key: str) -> bool:
     """Return True if the value of `key` may be a secret."""
-    return key == STORAGE_OPTIONS.key or any(word in key.lower() for word in _WORDS)
+    return key == STORAGE_OPTIONS.key or names_a_secret(key)
 
 
 def shown_settings(configuration: Configuration) -> dict[str, str]:

@@ -6,18 +6,21 @@ from enum import Enum
 
 from headwater.common.connector import (
     Committer,
+    CommitterContext,
     ReusableSinkWriter,
     Sink,
     SinkWriter,
     Source,
     Split,
     SplitReader,
+    TimedBatch,
     WriterContext,
     drain,
 )
 
 __all__ = [
     "Committer",
+    "CommitterContext",
     "DeliveryGuarantee",
     "ReusableSinkWriter",
     "Sink",
@@ -25,6 +28,7 @@ __all__ = [
     "Source",
     "Split",
     "SplitReader",
+    "TimedBatch",
     "WriterContext",
     "drain",
 ]

@@ -9,6 +9,7 @@ from typing import Any
 
 from headwater.common.connector import Source, Split, SplitReader
 from headwater.common.errors import ConfigurationError
+from headwater.common.rejected import Rejected
 
 __all__ = ["HybridSource", "HybridSourceBuilder"]
 
@@ -115,6 +116,8 @@ class _HybridReader(SplitReader):
         self._prepared = plan.first
         self._prepares = type(self._source).plan_read is not Source.plan_read
         self._reader: SplitReader | None = None
+        self._rejected: list[Rejected] = []
+        """Of readers that are closed."""
 
     def read_batch(self, max_records: int) -> list[Any] | None:
         while self._waiting:
@@ -140,10 +143,18 @@ class _HybridReader(SplitReader):
     def counters(self) -> dict[str, int]:
         return self._reader.counters() if self._reader is not None else {}
 
+    def gauges(self) -> dict[str, float]:
+        return self._reader.gauges() if self._reader is not None else {}
+
+    def rejected(self) -> list[Rejected]:
+        rejected, self._rejected = self._rejected, []
+        return rejected + (self._reader.rejected() if self._reader is not None else [])
+
     def close(self) -> None:
         self._close_reader()
 
     def _close_reader(self) -> None:
         if self._reader is not None:
+            self._rejected += self._reader.rejected()
             self._reader.close()
             self._reader = None

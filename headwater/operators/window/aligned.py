@@ -48,6 +48,8 @@ class AlignedWindowOperator(WindowOperatorBase):
     def open(self) -> None:
         self._panes, self._add = self._open_panes()
         self._backend.describe_panes(self.state_name, self._pane_ms, self._result_of)
+        if self.settings.whole_panes:
+            self._backend.keep_readable()
         super().open()
 
     @property

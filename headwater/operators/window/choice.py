@@ -55,7 +55,7 @@ def operator_class(settings: WindowSettings) -> type[WindowOperatorBase]:
     if not isinstance(assigner, AlignedWindows) or type(assigner) not in _ALIGNED:
         return WindowOperator
     overlapping = assigner.size_ms > assigner.slide_ms
-    if assigner.event_time and overlapping and isinstance(settings.contents, Aggregated):
+    if assigner.event_time and overlapping and isinstance(settings.contents, Aggregated) and not settings.whole_panes:
         return SlicedWindowOperator if can_merge(settings.contents.function) else AlignedWindowOperator
     return AlignedWindowOperator
 

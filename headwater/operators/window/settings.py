@@ -47,6 +47,8 @@ class WindowSettings:
     evictor: Evictor | None = None
     allowed_lateness_ms: int = 0
     late_data_tag: OutputTag | None = None
+    whole_panes: bool = False
+    """Keep each window as a pane of its own, which a query can look up, even if sliding windows could share slices."""
 
     @property
     def merging(self) -> bool:

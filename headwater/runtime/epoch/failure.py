@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from enum import Enum
 from typing import Any, NamedTuple
 
-from headwater.common.errors import HeadwaterError, LocalDiskError
+from headwater.common.errors import ExternalSystemError, HeadwaterError, LocalDiskError
 from headwater.common.ids import Place
 
 
@@ -24,6 +24,7 @@ class FailureReason(Enum):
     PROGRAM = "user code, user data or a bug raised an error: another attempt would raise it again"
     STATE_LOST = "a slot lost state that no checkpoint has: the job goes back to its last checkpoint"
     LOCAL_DISK = "a local disk is full: another attempt, after a while, may find room"
+    EXTERNAL = "a system outside does not answer: another attempt, after a while, may find it"
     PROCESS_LOST = "a process or a connection is gone: another attempt may find it back"
     CHECKPOINTS = "too many checkpoints in a row failed"
 
@@ -80,6 +81,8 @@ def _classified(error: Exception, where: str) -> AttemptFailedError:
         return AttemptFailedError(f"{where}: {error}", FailureReason.PROCESS_LOST)
     if isinstance(error, LocalDiskError):
         return AttemptFailedError(str(error), FailureReason.LOCAL_DISK)
+    if isinstance(error, ExternalSystemError):
+        return AttemptFailedError(str(error), FailureReason.EXTERNAL)
     if isinstance(error, HeadwaterError):
         return AttemptFailedError.of_program(_picklable(error))
     trace = "".join(traceback.format_exception(error))

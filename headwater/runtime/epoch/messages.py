@@ -233,6 +233,8 @@ class SplitAck:
     """What the reader counted beside records: bad ones that it skipped, say."""
     idle: bool = False
     """The split is idle for those who wait for its watermark."""
+    gauges: dict[str, float] = field(default_factory=dict)
+    """Where the reader stands: lag, end of the split ..."""
 
 
 @dataclass

@@ -14,6 +14,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Executor, Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
+from functools import partial
 
 from headwater.checkpoint.manifest import Manifest
 from headwater.checkpoint.snapshot.file import SnapshotRef
@@ -88,12 +89,20 @@ class Checkpoints:
         self.requested = False
         """Somebody wants the next epoch to end with a checkpoint."""
         self.history: deque[CheckpointStats] = deque(maxlen=HISTORY)
+        self.last_savepoint: tuple[CheckpointStats, str] | None = None
+        """The checkpoint that was last copied, and where to."""
         self.completed = 0
         self.failed = 0
         self.on_state_loaded: list[Callable[[], object]] = []
         """Called once, beside the epochs, when all partitions of this run have loaded their state."""
         self.on_durable: list[Callable[[Manifest], None]] = []
         """Called in the coordinator's thread after each completed checkpoint."""
+
+    @property
+    def visible_epoch(self) -> int:
+        """Output up to this epoch is visible, if there was any; -1: nothing is. Any thread may ask."""
+        durable = self.durable  # it is set after its output was committed
+        return max(-1 if self._visible is None else self._visible, -1 if durable is None else durable.epoch)
 
     @property
     def durably(self) -> bool:
@@ -278,9 +287,14 @@ class Checkpoints:
         self.completed += 1
         for request in cut.savepoints:
             assert self._store is not None
+            request.path.add_done_callback(partial(self._savepoint_made, self.history[-1]))
             self._copies.start(self._store, cut.manifest, request, self.clock_ms())
         for callback in self.on_durable:
             callback(cut.manifest)
+
+    def _savepoint_made(self, stats: CheckpointStats, path: Future[str]) -> None:
+        if not path.cancelled() and path.exception() is None:
+            self.last_savepoint = stats, path.result()
 
     def _fail(self, cut: Cut, reason: str) -> dict[str, list[bytes]]:
         self._give_up(cut)

@@ -11,10 +11,15 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
-from headwater.common.connector import Committer
-from headwater.common.errors import HeadwaterError, LocalDiskError, UserCodeError
+from headwater.checkpoint.output_files import StoredOutputFiles
+from headwater.checkpoint.paths import CheckpointLayout
+from headwater.common.connector import Committer, CommitterContext
+from headwater.common.errors import ExternalSystemError, HeadwaterError, LocalDiskError, UserCodeError
 from headwater.graph.plan import JobPlan
 from headwater.runtime.epoch.restart_policy import NoRestart, RestartPolicy
+
+_PASSING: Final = (LocalDiskError, ExternalSystemError)
+"""Errors of ours that time may cure."""
 
 MAX_THREADS: Final = 8
 """How many commits run at the same time, beside the one in the caller's thread."""
@@ -41,7 +46,12 @@ class SinkCommitters:
         plan: JobPlan,
         policy: RestartPolicy | None = None,
         pause: Callable[[str, int], None] = lambda reason, delay_ms: None,
+        job_id: str = "job",
+        layout: CheckpointLayout | None = None,
     ) -> None:
+        self._job_id = job_id
+        self._layout = layout
+        self._opened = False
         self._policy = policy or NoRestart()
         self._pause = pause
         self._failures_ms: dict[tuple[str, int], list[int]] = {}  # {(sink uid, part): when it could not commit}
@@ -56,6 +66,23 @@ class SinkCommitters:
                     if operator.sink.eager:
                         self.eager.add(operator.uid)
 
+    def open(self, resumed_epoch: int = -1) -> None:
+        """Tell all committers whose output they commit. `resumed_epoch` is the checkpoint that the job resumes from.
+
+        Only the first call counts.
+        """
+        if self._opened:
+            return
+        self._opened = True
+        for uid, (name, committer) in self._committers.items():
+            files = None if self._layout is None else StoredOutputFiles(self._layout, uid)
+            try:
+                committer.open(CommitterContext(self._job_id, name, uid, files, resumed_epoch))
+            except HeadwaterError:
+                raise
+            except Exception as error:
+                raise UserCodeError.from_exception(error, name, "the start of its committer", resumed_epoch) from error
+
     def commit(self, committables: Mapping[str, list[bytes]]) -> None:
         """Commit what a durable manifest names. Idempotent, because committers are.
 
@@ -64,6 +91,7 @@ class SinkCommitters:
         itself finds wrong with the output is not cured by time. When all have ended, this raises the error of the sink
         that gave up first; the others are not asked again after that.
         """
+        self.open()
         work = [task for uid, items in committables.items() for task in self._tasks(uid, items)]
         if len(work) == 1:
             self._commit(work[0], [])
@@ -111,7 +139,7 @@ class SinkCommitters:
                 task.committer.commit([pickle.loads(item) for item in task.items])
                 return
             except Exception as error:
-                may_pass = isinstance(error, LocalDiskError) or not isinstance(error, HeadwaterError)
+                may_pass = isinstance(error, _PASSING) or not isinstance(error, HeadwaterError)
                 delay_ms = self._next_delay_ms(task.key) if may_pass and not errors else None
                 if delay_ms is not None:
                     self._pause(f"sink '{task.name}' could not commit: {type(error).__name__}: {error}", delay_ms)
@@ -135,6 +163,7 @@ class SinkCommitters:
         `check` raises if another driver has taken over. It is called after the search and before the deletion:
         otherwise a driver that wakes up late would delete what the next driver has prepared.
         """
+        self.open()
         found = [(committer, committer.find_leftovers(job_id)) for _, committer in self._committers.values()]
         if any(leftovers for _, leftovers in found):
             check()

@@ -20,8 +20,11 @@ from typing import Any, Protocol, TypeVar
 from headwater.common.completable_future import CompletableFuture
 from headwater.common.errors import HeadwaterError, short_repr
 from headwater.common.job_status import JobStatus
+from headwater.common.machine.hardware import hardware
+from headwater.common.machine.processes import start_time
 from headwater.common.query_error import QueryError
 from headwater.runtime.job.run_directory import JobCard, RunDirectory, token_digest
+from headwater.runtime.slot.starter import local_host
 
 log = logging.getLogger(__name__)
 
@@ -50,6 +53,8 @@ class OperableJob(Protocol):
     def why(self) -> list[dict[str, Any]]: ...
     def locate_state(self) -> dict[str, Any]: ...
     def ask_slot(self, stage: int, partition: int, request: dict[str, Any]) -> dict[str, Any]: ...
+    def series(self) -> list[dict[str, Any]]: ...
+    def read_archive(self, series: str, key: str, from_ms: int, to_ms: int, epoch: int) -> dict[str, Any]: ...
     def trigger_savepoint(self, savepoint_directory: str | None = None) -> CompletableFuture[str]: ...
     def ask_to_stop(self, drain: bool, savepoint_directory: str | None = None) -> CompletableFuture[str]: ...
     def trigger_checkpoint(self) -> CompletableFuture[int]: ...
@@ -75,6 +80,7 @@ def open_control(
         int(time.time() * 1000),
         checkpoint_dir,
         token_digest=token_digest(token),
+        process=start_time(os.getpid()) or "",
     )
     server = ControlServer(RunDirectory(state_directory), card, job, parallelism)
     try:
@@ -198,7 +204,13 @@ class ControlServer:
 
     def _describe(self, request: Request) -> Answer:
         card = self._card
-        return self._job.describe() | {"checkpoint_dir": card.checkpoint_dir, "host": card.host, "pid": card.pid}
+        return self._job.describe() | {
+            "checkpoint_dir": card.checkpoint_dir,
+            "host": card.host,
+            "pid": card.pid,
+            "slot_host": local_host(),  # how slots name this host
+            "hardware": hardware(),
+        }
 
     def _exceptions(self, request: Request) -> Answer:
         return self._job.exceptions()
@@ -223,6 +235,16 @@ class ControlServer:
         if not isinstance(stage, int) or not isinstance(partition, int) or not isinstance(query, dict):
             raise HeadwaterError("ask_slot needs a stage and a partition, which are numbers, and a query")
         return self._job.ask_slot(stage, partition, query)
+
+    def _series(self, request: Request) -> list[Answer]:
+        return self._job.series()
+
+    def _read_archive(self, request: Request) -> Answer:
+        texts = [request.get(name) for name in ("series", "key")]
+        numbers = [request.get(name) for name in ("from_ms", "to_ms", "epoch")]
+        if not all(isinstance(text, str) for text in texts) or not all(isinstance(each, int) for each in numbers):
+            raise HeadwaterError("read_archive needs a series and a key, which are text, and from_ms, to_ms, epoch")
+        return self._job.read_archive(*texts, *numbers)  # type: ignore[arg-type]
 
     def _savepoint(self, request: Request) -> str:
         return self._result(self._job.trigger_savepoint(_text_or_none(request, "directory")))
@@ -258,6 +280,8 @@ _VERBS: dict[str, Callable[[ControlServer, Request], Any]] = {
     "why": ControlServer._why,
     "locate_state": ControlServer._locate_state,
     "ask_slot": ControlServer._ask_slot,
+    "series": ControlServer._series,
+    "read_archive": ControlServer._read_archive,
     "savepoint": ControlServer._savepoint,
     "stop": ControlServer._stop,
     "trigger_checkpoint": ControlServer._trigger_checkpoint,

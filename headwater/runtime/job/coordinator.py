@@ -45,8 +45,9 @@ from headwater.runtime.job.metrics.job_metrics import JobMetrics
 from headwater.runtime.job.partitions import Partitions
 from headwater.runtime.job.pending_output import PendingOutput
 from headwater.runtime.job.processing_clock import ProcessingClock
-from headwater.runtime.job.progress import JobProgress
+from headwater.runtime.job.progress import JobProgress, LastRestore
 from headwater.runtime.job.requests import Request, RequestQueue
+from headwater.runtime.job.source_notices import SourceNotices
 
 log = logging.getLogger(__name__)
 
@@ -92,7 +93,9 @@ class Coordinator:
         self.partitions = Partitions(plan)
         self.metrics = JobMetrics(plan)
         self._failures = Failures(restart_policy, self.progress, can_go_back=store is not None or plan.batch_mode)
-        self._committers = SinkCommitters(plan, restart_policy, self._pause_before_commit)
+        layout = store.layout if store is not None else None
+        self._committers = SinkCommitters(plan, restart_policy, self._pause_before_commit, job_id, layout)
+        self._notices = SourceNotices(self.sources.splits, background)
         self._output = PendingOutput(self._committers.eager if settings.interval_ms > 0 else set())
         self._drafts = ManifestDrafts(plan, job_id, self.partitions, self.sources)
         self.checkpoints = Checkpoints(
@@ -158,6 +161,7 @@ class Coordinator:
         with if a job of another shape made the manifest.
         """
         self._attempts.incarnation = incarnation
+        self._committers.open(manifest.epoch)
         self.partitions.restores = dict(restores or {})
         chains = {record.place: list(record.snapshots) for record in manifest.partitions}
         self.checkpoints.start_from(manifest, f"manifest-{manifest.epoch}", {} if restores else chains)
@@ -184,6 +188,9 @@ class Coordinator:
         self.progress.rewinds += 1
         if self.checkpoints.durable is None:
             self.checkpoints.start_from(None, f"start-{self._attempts.incarnation}", {})
+        elif self._store is not None:
+            epoch = self.checkpoints.durable.epoch
+            self.progress.last_restore = LastRestore(epoch, f"{self._store.layout.root}@{epoch}", False)
         self._stand_at(self.checkpoints.durable)
 
     # --- between two epochs
@@ -347,6 +354,7 @@ class Coordinator:
         self.metrics.checkpoint_completed(self.checkpoints.history[-1])
         self.progress.checkpoint_completed()
         self.partitions.forget_restores()
+        self._notices.committed(manifest)
         self._engine.checkpoint_completed(self.checkpoints.committed_token)
 
     def _after_failure(self, epoch: int, failure: AttemptFailedError) -> None:
@@ -400,4 +408,5 @@ class Coordinator:
         self.checkpoints.close()
         self.requests.close()
         self._committers.close()
+        self._notices.close()
         self.wakeup.close()

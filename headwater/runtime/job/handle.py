@@ -228,6 +228,14 @@ class LocalJobClient(JobClient):
         """Ask a slot in this process about its state. Raises `QueryError`."""
         return self._readable().ask(Place(stage, partition), request)
 
+    def series(self) -> list[dict[str, Any]]:
+        """The job's series, and where their archives are. Raises `QueryError`."""
+        return self._readable().archives.describe()
+
+    def read_archive(self, series: str, key: str, from_ms: int, to_ms: int, epoch: int) -> dict[str, Any]:
+        """The archived windows of a series. Raises `QueryError`."""
+        return self._readable().archives.read(series, key, from_ms, to_ms, epoch)
+
     def _readable(self) -> StateDirectory:
         directory = self.state_directory
         if directory is None:
@@ -262,7 +270,12 @@ class LocalJobClient(JobClient):
         return why_of(self._coordinator, self._state.status)
 
     def progress(self) -> dict[str, Any]:
-        """Epoch, records, rate, watermark, state entries, restarts and slots, as of the last completed epoch."""
+        """Epoch, records, rate, watermark, state entries, restarts and slots, as of the last completed epoch.
+
+        And the last savepoint, as statistics of its checkpoint with its path, and what the job was last restored from.
+        """
         if self._coordinator is None:
             return JobProgress().as_dict()
-        return self._coordinator.progress.as_dict()
+        made = self._coordinator.checkpoints.last_savepoint
+        savepoint = None if made is None else made[0].as_dict() | {"path": made[1]}
+        return self._coordinator.progress.as_dict() | {"last_savepoint": savepoint}

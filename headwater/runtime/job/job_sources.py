@@ -12,6 +12,7 @@ from headwater.runtime.epoch.decisions import SourceFacts
 from headwater.runtime.epoch.epoch_plan import EpochPlan, LastEpoch
 from headwater.runtime.epoch.messages import Ack, SourceTask, SplitAck
 from headwater.runtime.job.dataframe_progress import DataFrameProgress
+from headwater.runtime.job.source_alignment import alignment_of, limits
 from headwater.runtime.job.source_progress import SplitSourceProgress
 
 
@@ -25,7 +26,7 @@ class JobSources:
             if hasattr(spec.source, "dataframe"):
                 self.dataframes.append(DataFrameProgress(spec))
             else:
-                self.splits.append(SplitSourceProgress(spec, layout))
+                self.splits.append(SplitSourceProgress(spec, layout, alignment_of(plan, spec)))
 
     def __iter__(self) -> Iterator[SplitSourceProgress | DataFrameProgress]:
         yield from self.splits
@@ -80,8 +81,9 @@ class JobSources:
         readers = sum(1 for source in self.splits if source.can_read(now_ms))
         share = max(1, budget // max(1, readers))
         tasks: list[SourceTask] = []
+        aligned = limits((source.alignment, source.slowest_aligned()) for source in self.splits)
         for source in self.splits:
-            tasks += source.plan(len(tasks), share, now_ms, final=final)
+            tasks += source.plan(len(tasks), share, now_ms, final=final, aligned=aligned)
         for dataframe in self.dataframes:
             if dataframe.spec.id not in dataframes:
                 tasks.append(dataframe.marker(len(tasks), final=final))

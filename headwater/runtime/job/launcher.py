@@ -12,6 +12,7 @@ import threading
 import uuid
 from collections.abc import Callable
 from functools import partial
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
 import cloudpickle
@@ -37,6 +38,7 @@ from headwater.common.config_options import (
     MASTER,
     PYTHON_FILES,
     PYTHON_REQUIREMENTS,
+    REST_ENABLED,
     SAVEPOINT_DIRECTORY,
     SLOT_HEALTH,
     STATE_DIRECTORY,
@@ -64,7 +66,7 @@ from headwater.runtime.job.dataframe_progress import is_streaming_dataframe
 from headwater.runtime.job.endings import JobCancelledError, RescaleAsked, StoppedWithSavepoint
 from headwater.runtime.job.handle import LocalJobClient, end_of
 from headwater.runtime.job.loop import run_epochs
-from headwater.runtime.job.progress import JobProgress
+from headwater.runtime.job.progress import JobProgress, LastRestore
 from headwater.runtime.job.requests import Request
 from headwater.runtime.job.requirements import check_requirements
 from headwater.runtime.job.start import JobStart, prepare_start
@@ -97,9 +99,13 @@ def launch(plan: JobPlan, configuration: Configuration, replan: Replan | None = 
     job.start()
     for tell in on_launch:
         tell(job.client, configuration)
+    if not on_launch and configuration.get(REST_ENABLED):
+        resolve_name(_SERVE)(job.client, configuration)
     return job.client
 
 
+_SERVE = "headwater.server.job_dashboard:serve_job"
+"""By name, and loaded when it is wanted: the server is a layer above."""
 on_launch: list[Callable[[LocalJobClient, Configuration], None]] = []
 """Called with each job that starts in this process: `headwater run` serves it to browsers."""
 
@@ -351,6 +357,11 @@ class Job:
                 log.warning("the state of %s is dropped, as the settings allow", ", ".join(decision.dropped))
             log.info("job '%s' resumes after epoch %d", self._plan.name, decision.manifest.epoch)
             restores = start.restores(self._plan)
+            epoch, given = decision.manifest.epoch, decision.savepoint
+            own = f"{start.layout.root}@{epoch}" if start.layout is not None else ""
+            coordinator.progress.last_restore = LastRestore(
+                epoch, own if given is None else given.path, given is not None and given.is_savepoint
+            )
             # Whoever begins with the state of a finished job has more to read, or ends again by himself.
             manifest = msgspec.structs.replace(decision.manifest, finished=False)
             coordinator.resume(manifest, decision.incarnation, decision.recommit, restores)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from headwater.metrics import Measured, add_measured
@@ -14,6 +14,17 @@ from headwater.runtime.job.exception_history import ExceptionHistory
 from headwater.runtime.job.metrics.settling import Settling
 from headwater.runtime.job.partitions import Partitions
 from headwater.runtime.job.recent_rate import RecentRate
+
+
+@dataclass(frozen=True)
+class LastRestore:
+    """What the job last began with, or went back to."""
+
+    epoch: int
+    path: str
+    is_savepoint: bool
+    restored_ms: int = field(default_factory=lambda: int(time.time() * 1000))
+    """Wall clock, in milliseconds since 1970."""
 
 
 @dataclass
@@ -33,6 +44,7 @@ class JobProgress:
     slots: list[SlotAddress] = field(default_factory=list)
     counters: dict[str, int] = field(default_factory=dict)
     last_failure: str | None = None
+    last_restore: LastRestore | None = None
     exceptions: ExceptionHistory = field(default_factory=ExceptionHistory)
     clock: Callable[[], float] = time.monotonic
     """Returns seconds, for the rate."""
@@ -129,6 +141,7 @@ class JobProgress:
                 ],
                 "counters": dict(self.counters),
                 "last_failure": self.last_failure,
+                "last_restore": None if self.last_restore is None else asdict(self.last_restore),
                 "metrics": self._metrics.total(),
             }
 

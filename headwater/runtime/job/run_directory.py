@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from headwater.common.machine.processes import alive
+from headwater.common.machine.processes import alive, start_time
 from headwater.common.trusted_directories import check_private, private_directory
 
 _LONGEST_SOCKET_PATH = 100
@@ -39,6 +39,8 @@ class JobCard:
     """Distinguishes runs with the same job id."""
     token_digest: str = ""
     """SHA-256 of headwater.job.token; empty if the job has no token of its own."""
+    process: str = ""
+    """What tells the process from others with its pid (`start_time`); empty where that is not known."""
 
     @property
     def file_stem(self) -> str:
@@ -47,6 +49,13 @@ class JobCard:
     @property
     def is_here(self) -> bool:
         return self.host == socket.gethostname()
+
+    @property
+    def is_dead(self) -> bool:
+        """Whether its process has certainly ended. Of one on another host nobody knows here."""
+        if not self.is_here:
+            return False
+        return start_time(self.pid) != self.process if self.process else not alive(self.pid)
 
 
 def token_digest(token: str | None) -> str:
@@ -85,7 +94,7 @@ class RunDirectory:
             card = _read(path)
             if card is None:
                 continue
-            if card.is_here and not alive(card.pid):
+            if card.is_dead:
                 self.withdraw(card)
                 continue
             found.append(card)

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import math
 import pickle
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from headwater.checkpoint.finished_splits import FinishedSplits
-from headwater.checkpoint.manifest import SourceRecord, SplitRecord
+from headwater.checkpoint.manifest import Manifest, SourceRecord, SplitRecord
 from headwater.checkpoint.paths import CheckpointLayout
 from headwater.common.connector import Source, Split
 from headwater.common.errors import ConfigurationError, HeadwaterError, UserCodeError
 from headwater.common.ids import MIN_WATERMARK
 from headwater.graph.plan import SourceSpec
 from headwater.runtime.epoch.messages import SourceTask, SplitAck, SplitAssignment
+from headwater.runtime.job.source_alignment import SourceAlignment
 
 BURST_MS = 2_000
 """A rate-limited source that fell behind catches up on at most this much time."""
@@ -26,13 +28,18 @@ class _SplitState:
     position: bytes | None = None
     operator_state: bytes = b""
     watermarks: dict[str, int] = field(default_factory=dict)
+    idle: bool = False
+    """Nobody waits for its watermark."""
 
 
 class SplitSourceProgress:
     """One source that is read in splits. Owned by the coordinator; not thread safe."""
 
-    def __init__(self, spec: SourceSpec, layout: CheckpointLayout | None) -> None:
+    def __init__(
+        self, spec: SourceSpec, layout: CheckpointLayout | None, alignment: SourceAlignment | None = None
+    ) -> None:
         self.spec = spec
+        self.alignment = alignment
         self.source: Source = spec.source
         self._layout = layout
         self._active: dict[str, _SplitState] = {}
@@ -40,6 +47,8 @@ class SplitSourceProgress:
         self._finished_ids: set[str] = set()
         self._ended: list[str] = []
         """Splits that finished since the last call of `record`."""
+        self._last_positions: dict[str, tuple[int, bytes]] = {}
+        """{split that finished: (epoch, position)}, until a checkpoint holds it."""
         self._watermarks: dict[str, int] = {}
         self._discovered_ms: int | None = None
         self._rate_from_ms: int | None = None
@@ -122,33 +131,66 @@ class SplitSourceProgress:
             self._active[split.split_id] = _SplitState(split)
         self._discovered_ms = now_ms
 
-    def plan(self, first_index: int, budget: int, now_ms: int, *, final: bool) -> list[SourceTask]:
-        """Return the tasks of this source for one epoch. Without splits there is one task, which holds event time."""
+    def plan(
+        self, first_index: int, budget: int, now_ms: int, *, final: bool, aligned: Mapping[str, int] | None = None
+    ) -> list[SourceTask]:
+        """Return the tasks of this source for one epoch. Without splits there is one task, which holds event time.
+
+        `aligned` is {alignment group: the watermark that no split may be beyond}: a split that is must wait.
+        """
         if not self._active:
             return [self.marker(first_index, final=final)]
         budget = min(budget, self._rate_allows(now_ms))
-        share, extra = divmod(max(budget, 0), len(self._active))
+        waiting = self._beyond(aligned or {})
+        reading = max(1, len(self._active) - len(waiting))
+        share, extra = divmod(max(budget, 0), reading)
         width = min(self.spec.parallelism, len(self._active))
         assigned: list[list[SplitAssignment]] = [[] for _ in range(width)]
         # The remainder goes to different splits in each epoch: no split starves if there are more splits than budget.
-        first = self.next_epoch % len(self._active)
-        for number, state in enumerate(self._active.values()):
-            gets_extra = (number - first) % len(self._active) < extra
+        first = self.next_epoch % reading
+        turn = 0
+        for number, (split_id, state) in enumerate(self._active.items()):
+            if split_id in waiting:
+                assigned[number % width].append(self._assign(state, 0))
+                continue
+            gets_extra = (turn - first) % reading < extra
+            turn += 1
             assigned[number % width].append(self._assign(state, share + int(gets_extra)))
         return [
             SourceTask(first_index + subtask, self.spec.id, subtask, tuple(splits))
             for subtask, splits in enumerate(assigned)
         ]
 
+    def slowest_aligned(self) -> int | None:
+        """The watermark of the slowest split that is not idle; None without alignment, or if there is no such split."""
+        if self.alignment is None:
+            return None
+        return min(
+            (self.alignment.watermark(state.watermarks) for state in self._active.values() if not state.idle),
+            default=None,
+        )
+
+    def _beyond(self, aligned: Mapping[str, int]) -> set[str]:
+        """The splits that must wait for slower ones of their alignment group."""
+        if self.alignment is None or self.alignment.group not in aligned:
+            return set()
+        limit = aligned[self.alignment.group]
+        return {
+            split_id for split_id, state in self._active.items() if self.alignment.watermark(state.watermarks) > limit
+        }
+
     def marker(self, index: int, *, final: bool) -> SourceTask:
         """Return a task that reads nothing and carries the event time of the whole source."""
         return SourceTask(index, self.spec.id, 0, marker=self._event_time(), exhausted=self.exhausted, final=final)
 
     def _event_time(self) -> dict[str, int]:
-        """Return the watermarks of the slowest split; without splits, the largest final watermarks."""
+        """Return the watermarks of the slowest split that is not idle; without splits, the largest final watermarks."""
         if not self._active:
             return dict(self._watermarks)
-        slowest = min(self._active.values(), key=lambda state: max(state.watermarks.values(), default=MIN_WATERMARK))
+        awake = [state for state in self._active.values() if not state.idle]
+        slowest = min(
+            awake or self._active.values(), key=lambda state: max(state.watermarks.values(), default=MIN_WATERMARK)
+        )
         return dict(slowest.watermarks)
 
     def _assign(self, state: _SplitState, budget: int) -> SplitAssignment:
@@ -173,8 +215,10 @@ class SplitSourceProgress:
             finals.append(ack.watermarks)
             state = self._active[ack.split_id]
             state.position, state.operator_state, state.watermarks = ack.position, ack.operator_state, ack.watermarks
+            state.idle = ack.idle
             if ack.finished:
                 ended.append(ack.split_id)
+                self._last_positions[ack.split_id] = (epoch, ack.position)
                 del self._active[ack.split_id]
         self._finished_ids.update(ended)
         self._ended += ended
@@ -202,6 +246,16 @@ class SplitSourceProgress:
             self._ended = []
         return record
 
+    def committed_positions(self, manifest: Manifest) -> dict[str, Any]:
+        """Return {split id: position} of the durable checkpoint: of open splits, and of those that ended since then."""
+        ended = {name: position for name, (epoch, position) in self._last_positions.items() if epoch <= manifest.epoch}
+        for split_id in ended:
+            del self._last_positions[split_id]
+        record = manifest.sources.get(self.spec.uid)
+        open_ones = {} if record is None else {name: split.position for name, split in record.splits.items()}
+        found = {**open_ones, **ended}
+        return {name: pickle.loads(position) for name, position in found.items() if position is not None}
+
     def restore(self, record: SourceRecord, now_ms: int) -> None:
         """Stand where `record` says. Called after `reset`."""
         assert self._layout is not None
@@ -218,4 +272,4 @@ class SplitSourceProgress:
 
     def reset(self) -> None:
         """Be as new: the job goes back to where it had read nothing."""
-        self.__init__(self.spec, self._layout)  # type: ignore[misc]
+        self.__init__(self.spec, self._layout, self.alignment)  # type: ignore[misc]

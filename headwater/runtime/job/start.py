@@ -8,7 +8,7 @@ import uuid
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from headwater.checkpoint.paths import CLAIMS, MANIFESTS, SNAPSHOTS, SPLITS, CheckpointLayout
+from headwater.checkpoint.paths import CLAIMS, MANIFESTS, OUTPUT, SNAPSHOTS, SPLITS, CheckpointLayout
 from headwater.checkpoint.restore.rescale import OperatorShape, PartitionRestore, plan_restore
 from headwater.checkpoint.savepoint.claimed import finish_deletion
 from headwater.checkpoint.savepoint.savepoint import Savepoint, Where, open_savepoint
@@ -179,7 +179,7 @@ def _given(configuration: Configuration, fork: Fork) -> Savepoint | None:
 def _check_trusted(where: Path | StorageSpec | StoredFile, what: str) -> None:
     """What is in a store is protected by its credentials; a directory of this machine must be this user's."""
     if isinstance(where, Path):
-        warning = check_trusted(where, what, (MANIFESTS, SNAPSHOTS, SPLITS, CLAIMS))
+        warning = check_trusted(where, what, (MANIFESTS, SNAPSHOTS, SPLITS, OUTPUT, CLAIMS))
         if warning is not None and warning not in _said:
             _said.add(warning)
             warn_user(warning)

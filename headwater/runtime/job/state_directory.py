@@ -11,6 +11,7 @@ from typing import Any
 from headwater.common.ids import Place
 from headwater.common.query_error import QueryError, QueryProblem
 from headwater.runtime.job.coordinator import Coordinator
+from headwater.runtime.job.series_archives import SeriesArchives
 from headwater.runtime.slot.leases import LEASE_SECONDS, Leases
 from headwater.runtime.slot.protocol import query_secret
 from headwater.runtime.slot.query.answers import Session
@@ -38,6 +39,7 @@ class StateDirectory:
         self._asking = threading.Lock()
         self._renewing: threading.Thread | None = None
         self._closed = threading.Event()
+        self.archives = SeriesArchives(coordinator)
 
     def locate(self) -> dict[str, Any]:
         """Return the operators with keyed state, and the slots that may be asked right now."""
@@ -94,5 +96,6 @@ class StateDirectory:
 
     def close(self) -> None:
         self._closed.set()
+        self.archives.close()
         if self._leases is not None:
             self._leases.close()

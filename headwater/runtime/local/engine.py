@@ -122,7 +122,7 @@ class InProcessEngine:
         """The last attempt found nothing to read, though it might."""
         self._next_timer_ms: int | None = None
         self.slots = InProcessSlots(plan, job_id, layout, background)
-        self._runners = StatelessRunners(plan, job_id)
+        self._runners = StatelessRunners(plan, job_id, layout)
         self._readers = KeptReaders()
         self.before: Callable[[EpochHeader], None] = lambda header: None
         """Called at the start of each attempt. What it raises fails the attempt."""

@@ -336,7 +336,7 @@ class Slot:
 
     def _loaded(self, begin: BeginEpoch, repair: RestoreRepair) -> StageRunner | None:
         """Return a runner with the state of the last checkpoint, or None if `repair` has noted a damaged file."""
-        identity = RunnerIdentity(self._job_id, self._address.partition, begin.attempt.incarnation)
+        identity = RunnerIdentity(self._job_id, self._address.partition, begin.attempt.incarnation, self._layout)
         runner = self._runner = StageRunner(self.plan, self._address.stage, identity, self._forward)
         try:
             self._load(runner, begin, repair)

@@ -26,7 +26,6 @@ from headwater.runtime.spark.envelopes import next_target
 from headwater.runtime.spark.worker_job import WorkerJob
 from headwater.runtime.spark.worker_watch import watch_this_worker
 from headwater.runtime.stage.input import StageInput
-from headwater.runtime.stage.readers import Readers
 from headwater.runtime.stage.round import OutputEnded
 from headwater.runtime.stage.runners import Routed
 from headwater.runtime.stage.source_task import run_source_task
@@ -98,11 +97,13 @@ def _read_splits(task: StageTask, header: EpochHeader, source_task: SourceTask) 
     job = WorkerJob.of(task.launch)
     source = next(source for source in job.plan.sources if source.id == source_task.source_id)
     runner, outbox = job.runners.borrow(Place(0, source_task.subtask), header.attempt.incarnation)
-    for message in run_source_task(runner, source_task, source, header, Readers()):
+    for message in run_source_task(runner, source_task, source, header, job.readers):
         yield from task.route(outbox)
         outbox.clear()
         if message is not None:
             yield from task.to_driver(message)
+    if header.final:
+        job.readers.close()
     job.runners.give_back(Place(0, source_task.subtask), runner, outbox, final=header.final)
 
 

@@ -12,11 +12,15 @@ from headwater.graph.plan import JobPlan
 from headwater.runtime.main_module import load_plan
 from headwater.runtime.slot.starter import SlotLaunch, local_host
 from headwater.runtime.spark.quiet_worker import leave_quietly
+from headwater.runtime.stage.readers import KeptReaders
 from headwater.runtime.stage.runners import StatelessRunners
+
+UNUSED_SECONDS = 30.0
+"""A reader that this worker has not used for so long is closed: Spark runs the task of its splits elsewhere."""
 
 
 class WorkerJob:
-    """A job in this Python worker: the plan, and the stateless functions that the worker has opened."""
+    """A job in this Python worker: the plan, and the readers and stateless functions that the worker has opened."""
 
     _known: dict[str, WorkerJob] = {}  # noqa: RUF012 the cache is the point
 
@@ -25,7 +29,8 @@ class WorkerJob:
         self.plan: JobPlan = load_plan(
             launch.main_classes, launch.plan, f"a Python worker of Spark on host {local_host()}"
         )
-        self.runners = StatelessRunners(self.plan, launch.job_id)
+        self.readers = KeptReaders(UNUSED_SECONDS)
+        self.runners = StatelessRunners(self.plan, launch.job_id, launch.layout)
 
     @classmethod
     def of(cls, launch: SlotLaunch) -> WorkerJob:
@@ -34,6 +39,7 @@ class WorkerJob:
         if job is None:
             for old in cls._known.values():
                 old.runners.close()
+                old.readers.close()
             cls._known.clear()
             job = cls._known[launch.run_id] = cls(launch)
             # PySpark runs a full garbage collection after every task: several times per epoch, 40 ms for all imported

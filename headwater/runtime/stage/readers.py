@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import pickle
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -48,8 +50,11 @@ class Readers:
 class KeptReaders(Readers):
     """Keeps a reader for the next epoch of its split. It is used only if that epoch begins where the reader stands."""
 
-    def __init__(self) -> None:
+    def __init__(self, unused_seconds: float = math.inf) -> None:
+        """A reader that no epoch has used for `unused_seconds` is closed: another process reads its split now."""
         self._kept: dict[tuple[int, str], tuple[OpenReader, bytes]] = {}
+        self._unused_seconds = unused_seconds
+        self._used: dict[tuple[int, str], float] = {}
 
     def open(self, source_id: int, source: Source, assignment: SplitAssignment) -> OpenReader:
         kept = self._kept.pop((source_id, assignment.split.split_id), None)
@@ -64,7 +69,14 @@ class KeptReaders(Readers):
         if finished:
             opened.reader.close()
         else:
-            self._kept[opened.source_id, opened.split_id] = (opened, position)
+            key = (opened.source_id, opened.split_id)
+            self._kept[key] = (opened, position)
+            self._used[key] = now = time.monotonic()
+            self._close_unused(now - self._unused_seconds)
+
+    def _close_unused(self, oldest: float) -> None:
+        for key in [key for key in self._kept if self._used[key] < oldest]:
+            self._kept.pop(key)[0].reader.close()
 
     def kept(self) -> Iterator[SplitReader]:
         """The readers that are open."""

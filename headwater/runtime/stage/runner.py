@@ -14,6 +14,8 @@ from typing import Any
 
 import cloudpickle
 
+from headwater.checkpoint.output_files import StoredOutputFiles
+from headwater.checkpoint.paths import CheckpointLayout
 from headwater.common import config_options as options
 from headwater.common.errors import UserCodeError, short_repr, user_traceback
 from headwater.common.ids import MAX_WATERMARK, MIN_WATERMARK
@@ -258,6 +260,8 @@ class RunnerIdentity:
     job_id: str
     partition: int
     incarnation: int = 0
+    layout: CheckpointLayout | None = None
+    """The job's checkpoint directory, for sinks whose output waits there."""
 
 
 class StageRunner:
@@ -330,6 +334,11 @@ class StageRunner:
             operator_backend=OperatorStateBackend(spec.uid),
             batch_mode=self._plan.batch_mode,
             job_parameters=self._plan.job_parameters,
+            output_files=(
+                StoredOutputFiles(identity.layout, spec.uid)
+                if spec.sink is not None and identity.layout is not None
+                else None
+            ),
         )
 
     def _backend_options(self) -> Any:

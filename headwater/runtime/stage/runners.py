@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import traceback
 
+from headwater.checkpoint.paths import CheckpointLayout
 from headwater.common.ids import Place
 from headwater.graph.plan import JobPlan
 from headwater.runtime.stage.runner import RunnerIdentity, StageRunner
@@ -16,9 +17,10 @@ Routed = tuple[int, bytes]
 class StatelessRunners:
     """Runners of the stages without state, and of stage 0. Only a cache: any other process may run the next epoch."""
 
-    def __init__(self, plan: JobPlan, job_id: str) -> None:
+    def __init__(self, plan: JobPlan, job_id: str, layout: CheckpointLayout | None = None) -> None:
         self._plan = plan
         self._job_id = job_id
+        self._layout = layout
         self._idle: dict[Place, tuple[StageRunner, list[Routed]]] = {}
         self._borrowed: StageRunner | None = None
 
@@ -30,7 +32,7 @@ class StatelessRunners:
             found[1].clear()
             return found
         outbox: list[Routed] = []
-        identity = RunnerIdentity(self._job_id, place.partition, incarnation)
+        identity = RunnerIdentity(self._job_id, place.partition, incarnation, self._layout)
         runner = StageRunner(self._plan, place.stage, identity, lambda target, frame: outbox.append((target, frame)))
         self._borrowed = runner
         runner.open()

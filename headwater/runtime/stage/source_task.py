@@ -7,14 +7,19 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from headwater.common.errors import HeadwaterError, UserCodeError
+from headwater.common.connector import TimedBatch
+from headwater.common.errors import HeadwaterError, RejectedRecordError, UserCodeError
 from headwater.common.ids import MAX_WATERMARK
+from headwater.common.rejected import REJECTED_TAG_ID, Rejected
 from headwater.graph.plan import SourceSpec
 from headwater.runtime.epoch.messages import EpochHeader, EpochOutcome, SourceAck, SourceTask, SplitAck, SplitAssignment
 from headwater.runtime.stage.readers import OpenReader, Readers
-from headwater.runtime.stage.runner import StageRunner
+from headwater.runtime.stage.runner import Fan, StageRunner
 from headwater.state.copying import all_captured
 from headwater.state.operator_backend import OperatorStateBackend
+
+REJECTED = "numRecordsInErrors"
+"""The counter of rejected records: Flink's name."""
 
 
 def run_source_task(
@@ -35,6 +40,7 @@ def run_source_task(
         yield SplitAck(
             task.source_id, assignment.split.split_id, read.position, read.records, read.finished,
             dump_operator_state(states), outcome.watermarks, read.counters, bool(outcome.figures.idle),
+            read.gauges,
         )  # fmt: skip
     if task.marker is not None:
         runner.restore_split_operators({})
@@ -57,6 +63,8 @@ class _Read:
     finished: bool = False
     position: bytes = b""
     counters: dict[str, int] = field(default_factory=dict)
+    gauges: dict[str, float] = field(default_factory=dict)
+    rejected: int = 0
 
 
 def _read_split(
@@ -72,20 +80,29 @@ def _read_split(
     opened: OpenReader | None = None
     try:
         opened = readers.open(spec.id, spec.source, assignment)
-        while read.records < assignment.budget:
+        reader = opened.reader
+        while (left := assignment.budget - read.records - read.rejected) > 0:
             busy.enter(spec.uid)
-            records = opened.reader.read_batch(min(header.batch_records, assignment.budget - read.records))
+            records = reader.read_batch(min(header.batch_records, left))
+            rejected = reader.rejected()
+            if rejected:
+                _reject(output, spec, rejected, read)
             if not records:
                 busy.leave_uncounted()
                 read.finished = records is None
+                if rejected and records is not None:
+                    continue  # they were there: more may be
                 break
             read.records += len(records)
-            timestamps = spec.source.timestamps_of(records)
-            output.emit(records if opened.reader.gives_away else all_captured(records), timestamps)
+            timestamps = records.timestamps if isinstance(records, TimedBatch) else None
+            output.emit(records if reader.gives_away else all_captured(records), timestamps)
             busy.enter(None)
             yield None
-        read.position = pickle.dumps(opened.reader.position(), 5)
+        read.position = pickle.dumps(reader.position(), 5)
         read.counters = opened.newly_counted()
+        if read.rejected:
+            read.counters[REJECTED] = read.counters.get(REJECTED, 0) + read.rejected
+        read.gauges = reader.gauges()
         readers.done(opened, read.position, finished=read.finished)
         opened = None
     except HeadwaterError:
@@ -96,6 +113,18 @@ def _read_split(
     finally:
         if opened is not None:
             readers.failed(opened)
+
+
+def _reject(output: Fan, spec: SourceSpec, rejected: list[Rejected], read: _Read) -> None:
+    """Pass on what the reader rejected. Nothing is thrown away in silence: somebody must take it."""
+    if not output.sides.get(REJECTED_TAG_ID):
+        first = rejected[0]
+        raise RejectedRecordError(
+            f"source '{spec.name}' cannot read the record at {first.where}: {first.error}; correct the input or its "
+            "format, or give the stream a place for such records (with_dead_letters)"
+        )
+    read.rejected += len(rejected)
+    output.emit_side(REJECTED_TAG_ID, list(rejected), None)
 
 
 def read_dataframe(

@@ -13,8 +13,9 @@ from typing import Any
 from headwater.common.config.sensitive_keys import shown_settings
 from headwater.common.configuration import Configuration
 from headwater.runtime.job.exception_history import JobException
-from headwater.server.jobs.job_folder import JobFolder, Start, job_ids, now_ms
+from headwater.server.jobs.job_folder import JobFolder, Start, job_ids
 from headwater.server.jobs.records import JobHistory, SubmittedJob
+from headwater.server.now import now_ms
 
 
 def closed(folder: JobFolder, starts: Sequence[Start], status: str, problem: str) -> JobHistory:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import re
-import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,6 +24,7 @@ from headwater.server.jobs.records import (
     load,
     save,
 )
+from headwater.server.now import now_ms
 
 _JOB_ID = re.compile(r"[0-9a-f]{32}")
 _ORDER = re.compile(r"(\d{6})\.order")
@@ -153,8 +153,3 @@ def public_id(folder: JobFolder) -> str:
     """Return the id under which clients know the job: the job's own, which its checkpoint directory may have had."""
     begun = [start.job.job_id for start in folder.starts() if start.job is not None]
     return begun[-1] if begun else folder.job_id
-
-
-def now_ms() -> int:
-    """Wall clock, in milliseconds since 1970."""
-    return int(time.time() * 1000)

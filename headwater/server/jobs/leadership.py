@@ -28,6 +28,7 @@ from headwater.checkpoint.storage.local import LocalStorage
 from headwater.checkpoint.storage.sealed import BrokenSealError, seal, unseal
 from headwater.common.errors import FencedError, HeadwaterError
 from headwater.common.machine.processes import start_time
+from headwater.server.http_error import HttpError
 
 log = logging.getLogger(__name__)
 
@@ -37,12 +38,15 @@ _MAGIC: Final = b"HWLEADER"
 _FORMAT_VERSION: Final = 1
 
 
-class NotLeaderError(HeadwaterError):
-    """This server does not lead, so it does nothing. `leader` is the address of the one that does, if it is known."""
+class NotLeaderError(HttpError):
+    """This server does not lead, so it does nothing. `leader` is the address of the one that does, if it is known.
+
+    A client that gets it as an answer asks again, and is then sent to the leader.
+    """
 
     def __init__(self, leader: str) -> None:
         where = f"ask {leader}" if leader else "nobody leads at the moment; ask again in a few seconds"
-        super().__init__(f"this server stands by; {where}")
+        super().__init__(503, f"this server stands by; {where}", {"Retry-After": "1"})
         self.leader = leader
 
 

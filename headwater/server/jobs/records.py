@@ -78,6 +78,8 @@ class JobRecord(msgspec.Struct, frozen=True):
     job_id: str
     state_dir: str
     description: dict[str, Any]
+    token_digest: str = ""
+    """Of the job's own token (headwater.job.token), which opens the job's routes also after its end."""
 
 
 class DriverEnd(msgspec.Struct, frozen=True):

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from headwater.common.config_options import (
     IGNORE_UNCLAIMED_STATE,
+    JOB_TOKEN,
     PARALLELISM,
     RECOVERY_CLAIM_MODE,
     RECOVERY_PATH,
@@ -20,12 +21,15 @@ from headwater.common.config_options import (
 from headwater.common.configuration import Configuration
 from headwater.common.errors import HeadwaterError
 from headwater.runtime.epoch.restart_policy import RestartPolicy
+from headwater.runtime.job.run_directory import token_digest
 from headwater.server.cluster import RunRequest
+from headwater.server.http_error import not_reachable
 from headwater.server.jobs.history import answer, undescribed
-from headwater.server.jobs.job_folder import JobFolder, job_ids, now_ms, public_id
+from headwater.server.jobs.job_folder import JobFolder, job_ids, public_id
 from headwater.server.jobs.leadership import Leadership, NotLeaderError, check_storage
 from headwater.server.jobs.records import JobHistory, SubmittedJob
 from headwater.server.jobs.supervisor import Supervisor
+from headwater.server.now import now_ms
 
 BEGIN_SECONDS: Final = 60.0
 """How long a submission waits for the program to begin its job."""
@@ -74,11 +78,11 @@ class SessionJobs:
         for job_id in known:
             folder = JobFolder(self._storage, job_id)
             with contextlib.suppress(HeadwaterError):  # one damaged record must not hide the other jobs
-                submission = folder.submission()
-                if submission is not None:
-                    kept = self._history(folder)
-                    shown = kept.job_id if kept is not None else public_id(folder)
-                    found.append((submission.submitted_ms, shown))
+                kept = self._history(folder)
+                if kept is not None:
+                    found.append((kept.started_ms, kept.job_id))
+                elif (submission := folder.submission()) is not None:
+                    found.append((submission.submitted_ms, public_id(folder)))
         return [shown for _, shown in sorted(found, reverse=True)]
 
     def answer(self, job_id: str, verb: str, **arguments: Any) -> Any | None:
@@ -91,7 +95,17 @@ class SessionJobs:
             return answer(kept, verb, arguments)
         if verb == "describe":
             return self._describe(folder)
-        raise HeadwaterError(f"the driver of job {job_id} is being started; ask again in a few seconds")
+        raise not_reachable(f"the driver of job {job_id} is being started; ask again in a few seconds")
+
+    def token_digest(self, job_id: str) -> str:
+        """Return the digest of the token that a job has, or had; empty if it has none."""
+        folder = self._folder(job_id)
+        if folder is None:
+            return ""
+        begun = [start.job.token_digest for start in folder.starts() if start.job is not None]
+        submission = folder.submission()
+        given = submission.settings.get(JOB_TOKEN.key) if submission is not None else None
+        return begun[-1] if begun else token_digest(given)
 
     def cancel(self, job_id: str) -> bool:
         """See that the job ends, whatever becomes of its driver. Return False if it is none of this server's."""
@@ -107,12 +121,22 @@ class SessionJobs:
         return True
 
     def _folder(self, job_id: str) -> JobFolder | None:
+        """Find a job. Several have the same id if they ran on one checkpoint directory: the last one is meant.
+
+        Of jobs that have ended no file is read again: there may be many, and pages ask every other second.
+        """
         for known in job_ids(self._storage):
+            if known in self._histories:
+                continue
             folder = JobFolder(self._storage, known)
-            kept = self._history(folder)
-            if folder.submission() is not None and job_id == (kept.job_id if kept is not None else public_id(folder)):
-                return folder
-        return None
+            with contextlib.suppress(HeadwaterError):  # a damaged record is of another job
+                kept = self._history(folder)
+                if folder.submission() is None:
+                    continue
+                if job_id == (kept.job_id if kept is not None else public_id(folder)):
+                    return folder
+        ended = [(kept.started_ms, each) for each, kept in list(self._histories.items()) if kept.job_id == job_id]
+        return JobFolder(self._storage, max(ended)[1]) if ended else None
 
     def _history(self, folder: JobFolder) -> JobHistory | None:
         kept = self._histories.get(folder.job_id) or folder.history()

@@ -22,12 +22,14 @@ from headwater.common.machine.descriptors import wait_any
 from headwater.common.machine.processes import open_pidfd, start_time
 from headwater.runtime.epoch.restart_policy import ExponentialDelay, RestartPolicy
 from headwater.runtime.epoch.wakeup import Wakeup
+from headwater.runtime.job.control_client import ask
+from headwater.runtime.job.run_directory import RunDirectory
 from headwater.server.jobs.decisions import Close, JobFacts, Life, NoteDeath, OrderStart, Revoke, decide
 from headwater.server.jobs.history import closed, forget_oldest
-from headwater.server.jobs.job_folder import JobFolder, Start, job_ids, now_ms
+from headwater.server.jobs.job_folder import JobFolder, Start, job_ids
 from headwater.server.jobs.leadership import BEAT_SECONDS, Leadership, NotLeaderError
 from headwater.server.jobs.records import DriverDeath, DriverRecord, Order
-from headwater.server.jobs.running_job import RunningJob
+from headwater.server.now import now_ms
 
 log = logging.getLogger(__name__)
 
@@ -236,14 +238,23 @@ class Supervisor:
         """Somebody wants the job to end. If it cannot be asked to, because it has not begun, its process is ended."""
         assert last.driver is not None
         since = self._cancelling.setdefault(folder.job_id, time.monotonic())
-        job = RunningJob.of(last)
-        if job is not None:
-            with contextlib.suppress(HeadwaterError):
-                job.ask("cancel", within_seconds=1)
+        with contextlib.suppress(HeadwaterError):
+            if _ask_to_cancel(last):
                 return
         here = last.driver.host == socket.gethostname()
         if here and time.monotonic() - since > CANCEL_SECONDS and self._life(folder, last) is Life.ALIVE:
             os.kill(last.driver.pid, signal.SIGKILL)
+
+
+def _ask_to_cancel(start: Start) -> bool:
+    """Return False if the driver of `start` runs no job that could be asked."""
+    if start.driver is None or start.job is None or not start.job.state_dir:
+        return False
+    directory = RunDirectory(start.job.state_dir)
+    found = [card for card in directory.cards() if (card.pid, card.host) == (start.driver.pid, start.driver.host)]
+    for card in found[-1:]:  # of several jobs of a program, the one that runs now
+        ask(directory, card, "cancel", within_seconds=1)
+    return bool(found)
 
 
 def _how(child: subprocess.Popen[bytes]) -> str:

@@ -7,13 +7,14 @@ from typing import Any
 from headwater.server.cluster import Job, RefusedByJob
 from headwater.server.http_error import HttpError
 from headwater.server.route import Call, Route
+from headwater.server.routes.jobs import figures
 from headwater.server.shapes import checkpoints as shape
 
 
 async def statistics(call: Call) -> dict[str, Any]:
     job = await call.job()
-    restored = (await job.ask("status"))["progress"].get("rewinds", 0)
-    return shape.statistics(await job.ask("checkpoints"), await job.ask("describe"), restored)
+    counts, progress = (await figures(job)).get("job", {}), (await job.ask("status"))["progress"]
+    return shape.statistics(await job.ask("checkpoints"), await job.ask("describe"), counts, progress)
 
 
 async def config(call: Call) -> dict[str, Any]:

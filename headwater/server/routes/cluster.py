@@ -17,7 +17,7 @@ _ENDED = {"FINISHED": "jobs-finished", "CANCELED": "jobs-cancelled", "FAILED": "
 
 
 async def overview(call: Call) -> dict[str, Any]:
-    jobs, managers = await asyncio.gather(call.cluster.descriptions(), executors(call.cluster))
+    jobs, managers = await asyncio.gather(call.cluster.descriptions(), executors(call.services))
     counts = dict.fromkeys(("jobs-running", *_ENDED.values()), 0)
     for job in jobs:
         counts[_ENDED.get(job["status"], "jobs-running")] += 1

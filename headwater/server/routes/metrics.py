@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable, Mapping
 from typing import Any
 
+from starlette.responses import Response
+
+from headwater.metrics.prometheus import CONTENT_TYPE, exposition
 from headwater.server.cluster import Job
 from headwater.server.http_error import HttpError
+from headwater.server.names import index
 from headwater.server.route import Call, Field, Kind, Route
 from headwater.server.routes.jobs import figures
 from headwater.server.routes.vertices import SUBTASK, VERTEX, facts_of
@@ -24,17 +29,33 @@ async def job_metrics(call: Call) -> list[dict[str, str]]:
 
 async def all_jobs_metrics(call: Call) -> list[dict[str, Any]]:
     wanted = set(call.query.get("jobs", ()))
-    jobs = [job for job in await call.cluster.jobs() if not wanted or job.job_id in wanted]
-    parts = await asyncio.gather(*(_job_figures(job) for job in jobs if not job.ended))
+    jobs = [job for job in await call.services.open_jobs() if not wanted or job.job_id in wanted]
+    parts = [found.get("job", {}) for found in await asyncio.gather(*(_figures_or_none(job) for job in jobs))]
     return aggregates(parts, call.query.get("get"), aggregates_of(call))
 
 
-async def _job_figures(job: Job) -> dict[str, Any]:
+async def _figures_or_none(job: Job) -> dict[str, Any]:
     try:
-        found: dict[str, Any] = (await figures(job)).get("job", {})
+        return await figures(job)
     except HttpError:
         return {}  # one that does not answer
-    return found
+
+
+async def prometheus(call: Call) -> Response:
+    """One page for a scrape of all jobs. A job that does not answer is missing from it, and the others are there."""
+    jobs = await call.services.open_jobs()
+    found = await asyncio.gather(*(_figures_or_none(job) for job in jobs))
+    return _page((job.job_id, job.card.name, each) for job, each in zip(jobs, found, strict=True))
+
+
+async def job_prometheus(call: Call) -> Response:
+    job = await call.job()
+    name = (await job.ask("describe"))["name"]
+    return _page([(job.job_id, name, await figures(job))])
+
+
+def _page(jobs: Iterable[tuple[str, str, Mapping[str, Any]]]) -> Response:
+    return Response(exposition(jobs), media_type=CONTENT_TYPE)
 
 
 async def vertex_metrics(call: Call) -> list[dict[str, str]]:
@@ -45,17 +66,18 @@ async def subtasks_metrics(call: Call) -> list[dict[str, Any]]:
     parts = (await facts_of(call)).figures
     if "subtasks" in call.query:
         try:
-            parts = [parts[int(number)] for number in call.query["subtasks"] if int(number) < len(parts)]
-        except (ValueError, IndexError):
+            chosen = {index(number) for number in call.query["subtasks"]}
+        except ValueError:
             raise HttpError(400, "Cannot resolve query parameter (subtasks); expected numbers of subtasks") from None
+        parts = [part for number, part in enumerate(parts) if number in chosen]
     return aggregates(parts, call.query.get("get"), aggregates_of(call))
 
 
 async def subtask_metrics(call: Call) -> list[dict[str, str]]:
-    parts, index = (await facts_of(call)).figures, call.name["subtaskindex"]
-    if index >= len(parts):
-        raise HttpError(404, f"Subtask {index} does not exist: the vertex has {len(parts)}")
-    return listed(parts[index], call.query.get("get"))
+    parts, number = (await facts_of(call)).figures, call.name["subtaskindex"]
+    if number >= len(parts):
+        raise HttpError(404, f"Subtask {number} does not exist: the vertex has {len(parts)}")
+    return listed(parts[number], call.query.get("get"))
 
 
 def aggregates_of(call: Call) -> list[str]:
@@ -67,6 +89,8 @@ def aggregates_of(call: Call) -> list[str]:
 
 
 ROUTES = (
+    Route("GET", "/metrics", prometheus, "All figures of all running jobs, for Prometheus", answer="text/plain"),
+    Route("GET", "/jobs/:jobid/prometheus", job_prometheus, "The same of one job", answer="text/plain"),
     Route("GET", "/jobs/metrics", all_jobs_metrics, "Metrics of jobs, aggregated", (GET, AGG, JOBS)),
     Route("GET", "/jobs/:jobid/metrics", job_metrics, "Metrics of a job", (GET,)),
     Route("GET", f"{VERTEX}/metrics", vertex_metrics, "Metrics of a vertex: subtask, dot, name", (GET,)),

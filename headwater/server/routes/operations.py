@@ -13,7 +13,7 @@ from headwater.checkpoint.storage.base import StorageSpec, is_remote, local_path
 from headwater.common.config_options import STORAGE_OPTIONS, resolve
 from headwater.common.configuration import Configuration
 from headwater.common.errors import HeadwaterError
-from headwater.server.cluster import Job
+from headwater.server.cluster import Job, described
 from headwater.server.http_error import HttpError, not_reachable
 from headwater.server.names import hex_id
 from headwater.server.route import Call, Field, Kind, Route
@@ -26,16 +26,21 @@ async def running_job(call: Call) -> Job:
     job = await call.job()
     if job.ended:
         state = (await job.ask("describe"))["status"]
-        if state in ("FINISHED", "CANCELED", "FAILED"):
-            raise HttpError(409, f"the job has already reached another terminal state ({state}).")
+        _refuse_if_over(state)
         raise not_reachable(f"the driver of job {job.job_id} is being started ({state})")
     return job
+
+
+def _refuse_if_over(state: str) -> None:
+    if state in ("FINISHED", "CANCELED", "FAILED"):
+        raise HttpError(409, f"the job has already reached another terminal state ({state}).")
 
 
 async def cancel(call: Call) -> dict[str, Any]:
     if call.query.get("mode") == "stop":
         raise HttpError(410, "The termination mode stop has been removed. Please use 'POST /jobs/:jobid/stop'.")
     job = await call.job()
+    _refuse_if_over((await described(job))["status"])  # also of one whose driver is just about to end
     if not await asyncio.to_thread(call.cluster.cancel, job.job_id):
         await (await running_job(call)).ask("cancel")
     return {}
@@ -73,8 +78,13 @@ async def rescale(call: Call) -> dict[str, str]:
         raise HttpError(400, "Cannot resolve query parameter (parallelism): it is missing")
     job = await running_job(call)
 
+    wanted = call.query["parallelism"]
+
     async def work() -> dict[str, Any]:
-        await job.ask("rescale", seconds=None, parallelism=call.query["parallelism"])
+        stood_still_seconds = await job.ask("rescale", seconds=None, parallelism=wanted)
+        kept = (await job.ask("status"))["parallelism"]
+        if stood_still_seconds == 0 and kept != wanted:  # nothing changed, and not because it was so already
+            raise HeadwaterError(f"the job keeps parallelism {kept}: the program sets it; nothing was done")
         return {}
 
     return _start(call, _RESCALING, work())

@@ -71,6 +71,8 @@ async def run(call: Call) -> dict[str, str]:
     request = await asyncio.to_thread(_request, {**call.query, **call.body}, folder)
     try:
         job_id = await asyncio.to_thread(submissions.submit, program.path, request)
+    except HttpError:
+        raise  # another server leads by now
     except HeadwaterError as error:
         raise HttpError(400, str(error)) from None
     return {"jobid": job_id, "applicationId": job_id}
@@ -146,7 +148,7 @@ RUN_BODY = (
 def _routes(prefix: str) -> tuple[Route, ...]:
     return (
         Route("GET", prefix, programs, "Uploaded programs, the newest first"),
-        Route("POST", f"{prefix}/upload", upload, "Upload a program as multipart/form-data, field jarfile"),
+        Route("POST", f"{prefix}/upload", upload, "Upload a program", file_field="jarfile"),
         Route("DELETE", f"{prefix}/:jarid", delete, "Delete a program"),
         Route("POST", f"{prefix}/:jarid/run", run, "Run a program; returns its job's id", RUN_QUERY, RUN_BODY),
     )

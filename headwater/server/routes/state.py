@@ -19,24 +19,24 @@ MOST_KEYS = 1000
 
 
 async def listing(call: Call) -> dict[str, Any]:
-    operators = await _read(call, lambda reader: reader.describe())
+    operators = await read_state(call, lambda reader: reader.describe())
     return {"operators": operators}
 
 
 async def location(call: Call) -> dict[str, Any]:
-    return await _ask(call, "locate_state")
+    return await ask_driver(call, "locate_state")
 
 
 async def slot_query(call: Call) -> dict[str, Any]:
     """For slots that live in the driver's own process: they have no sockets."""
-    return await _ask(call, "ask_slot", **call.body)
+    return await ask_driver(call, "ask_slot", **call.body)
 
 
 async def value(call: Call) -> dict[str, Any]:
     operator, state = call.name["operator"], call.name["state"]
-    key = _key(call.name["key"])
+    key = key_of(call.name["key"])
     isolation = call.query.get("isolation", ISOLATIONS[0])
-    (found,) = await _read(call, lambda reader: reader.get(operator, state, [key], isolation))
+    (found,) = await read_state(call, lambda reader: reader.get(operator, state, [key], isolation))
     if not found.found:
         text = f"state '{state}' of operator '{operator}' has no value for key {key!r} as of epoch {found.epoch}"
         raise QueryHttpError(QueryError(QueryProblem.UNKNOWN_KEY, text))
@@ -48,15 +48,15 @@ async def values(call: Call) -> dict[str, Any]:
     isolation = query.get("isolation", ISOLATIONS[0])
     if "keys" in query:
         keys = _keys(query["keys"])
-        rows = await _read(call, lambda reader: reader.get(operator, state, keys, isolation))
+        rows = await read_state(call, lambda reader: reader.get(operator, state, keys, isolation))
         return {"values": [_row(row) if row.found else _row(row) | {"found": False} for row in rows], "next-page": None}
-    bounds = {name: _key(query[field]) for name, field in (("start", "from"), ("stop", "to")) if field in query}
+    bounds = {name: key_of(query[field]) for name, field in (("start", "from"), ("stop", "to")) if field in query}
     options = {name: query[name] for name in ("prefix", "limit", "page") if name in query}
-    page = await _read(call, lambda reader: reader.scan(operator, state, isolation=isolation, **bounds, **options))
+    page = await read_state(call, lambda reader: reader.scan(operator, state, isolation=isolation, **bounds, **options))
     return {"values": [_row(row) for row in page.rows], "next-page": page.next_page}
 
 
-async def _job(call: Call) -> Job:
+async def job_of(call: Call) -> Job:
     try:
         return await call.job()
     except HttpError as error:
@@ -65,23 +65,23 @@ async def _job(call: Call) -> Job:
         raise
 
 
-async def _ask(call: Call, verb: str, **arguments: Any) -> dict[str, Any]:
+async def ask_driver(call: Call, verb: str, **arguments: Any) -> dict[str, Any]:
     try:
-        found: dict[str, Any] = await (await _job(call)).ask(verb, **arguments)
+        found: dict[str, Any] = await (await job_of(call)).ask(verb, **arguments)
     except QueryError as error:
         raise QueryHttpError(error) from None
     return found
 
 
-async def _read(call: Call, read: Callable[[StateReader], T]) -> T:
-    return await call.services.state_readers.read(await _job(call), read)
+async def read_state(call: Call, read: Callable[[StateReader], T]) -> T:
+    return await call.services.state_readers.read(await job_of(call), read)
 
 
 def _row(found: StateValue) -> dict[str, Any]:
     return {"key": to_json(found.key), "value": found.value, "epoch": found.epoch}
 
 
-def _key(text: str) -> Any:
+def key_of(text: str) -> Any:
     try:
         return key_from_text(text)
     except QueryError as error:

@@ -18,14 +18,14 @@ from headwater.server.shapes.metrics import aggregates, listed
 
 async def _one(call: Call) -> tuple[dict[str, Any], dict[str, Any]]:
     wanted = call.name["taskmanagerid"]
-    for manager, job in await executors(call.cluster):
+    for manager, job in await executors(call.services):
         if manager["id"] == wanted:
             return manager, job
     raise HttpError(404, f"Could not find TaskExecutor {wanted}")
 
 
 async def task_managers(call: Call) -> dict[str, Any]:
-    return {"taskmanagers": [manager for manager, _ in await executors(call.cluster)]}
+    return {"taskmanagers": [manager for manager, _ in await executors(call.services)]}
 
 
 async def details(call: Call) -> dict[str, Any]:
@@ -41,7 +41,7 @@ async def metrics(call: Call) -> list[dict[str, str]]:
 
 
 async def all_metrics(call: Call) -> list[dict[str, Any]]:
-    parts = [_figures(manager) for manager, _ in await executors(call.cluster)]
+    parts = [_figures(manager) for manager, _ in await executors(call.services)]
     return aggregates(parts, call.query.get("get"), aggregates_of(call))
 
 

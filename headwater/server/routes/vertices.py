@@ -22,7 +22,7 @@ class VertexFacts:
         self.metrics = metrics
         self.progress = progress
         self.figures = shape.subtask_figures(metrics, vertex)
-        self.hosts = shape.hosts(progress, vertex, job.get("host") or "")
+        self.hosts = shape.hosts(progress, vertex, job)
 
     def subtasks(self) -> list[dict[str, Any]]:
         attempt = int(self.progress.get("restarts", 0))

@@ -24,17 +24,22 @@ Stats = Mapping[str, Any]
 _SHARES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p999": 0.999}
 
 
-def statistics(history: Sequence[Stats], job: Description, restored: int) -> dict[str, Any]:
-    """`/jobs/:jobid/checkpoints`. Counts and summary are of the checkpoints that the job remembers."""
+def statistics(
+    history: Sequence[Stats], job: Description, counts: Mapping[str, float], progress: Mapping[str, Any]
+) -> dict[str, Any]:
+    """`/jobs/:jobid/checkpoints`. `counts` are the job's own; the summary is of the checkpoints that it remembers.
+
+    `progress` tells of the last savepoint and the last restore.
+    """
     completed = [each for each in history if each["status"] == "completed"]
     failed = [each for each in history if each["status"] != "completed"]
     return {
         "counts": {
-            "restored": restored,
-            "total": len(history),
-            "in_progress": 0,
-            "completed": len(completed),
-            "failed": len(failed),
+            "restored": counts.get("numRewinds", 0),
+            "total": counts.get("totalNumberOfCheckpoints", len(history)),
+            "in_progress": counts.get("numberOfInProgressCheckpoints", 0),
+            "completed": counts.get("numberOfCompletedCheckpoints", len(completed)),
+            "failed": counts.get("numberOfFailedCheckpoints", len(failed)),
         },
         "summary": {
             "checkpointed_size": summary([each["delta_bytes"] for each in completed]),
@@ -47,11 +52,29 @@ def statistics(history: Sequence[Stats], job: Description, restored: int) -> dic
         },
         "latest": {
             "completed": _checkpoint(completed[-1], job) if completed else None,
-            "savepoint": None,
+            "savepoint": _savepoint(progress.get("last_savepoint"), job),
             "failed": _checkpoint(failed[-1], job) if failed else None,
-            "restored": None,
+            "restored": _restored(progress.get("last_restore")),
         },
         "history": [_checkpoint(each, job) for each in reversed(history)],
+    }
+
+
+def _savepoint(made: Stats | None, job: Description) -> dict[str, Any] | None:
+    if made is None:
+        return None
+    kind = {"is_savepoint": True, "checkpoint_type": "SAVEPOINT", "savepointFormat": "CANONICAL"}
+    return _checkpoint(made, job) | kind | {"external_path": made["path"]}
+
+
+def _restored(found: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    if found is None:
+        return None
+    return {
+        "id": found["epoch"],
+        "restore_timestamp": found["restored_ms"],
+        "is_savepoint": found["is_savepoint"],
+        "external_path": found["path"],
     }
 
 

@@ -1,6 +1,6 @@
 """Flink's JSON of task managers. Here they are a job's executors: the hosts on which its slots are, and the driver's.
 
-What a driver does not know of its executors (memory of their JVMs) is 0.
+What a driver does not know of its executors (the memory of other hosts, and of their JVMs) is 0.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def tasks_by_host(job: Description, progress: Mapping[str, Any]) -> dict[str, in
     """{host: subtasks that run there}, the driver's host first."""
     found = {job["host"]: 0}
     for vertex in job["vertices"]:
-        for host in hosts(progress, vertex, job["host"]):
+        for host in hosts(progress, vertex, job):
             found[host] = found.get(host, 0) + 1
     return found
 
@@ -56,9 +56,15 @@ def _task_manager(job: Description, host: str, slots: int, tasks: int, now_ms: i
         "assignedTasks": tasks,
         "totalResource": _resource(slots),
         "freeResource": _resource(0),
-        "hardware": {"cpuCores": slots, "physicalMemory": 0, "freeMemory": 0, "managedMemory": 0},
+        "hardware": {"managedMemory": 0, **_hardware(job, host, slots)},
         "memoryConfiguration": dict.fromkeys(_MEMORY, 0),
     }
+
+
+def _hardware(job: Description, host: str, slots: int) -> dict[str, int]:
+    """The driver knows its own machine. Of others it knows the slots."""
+    known: dict[str, int] = job.get("hardware", {}) if host == job["host"] else {}
+    return {"cpuCores": slots, "physicalMemory": 0, "freeMemory": 0, **known}
 
 
 def _resource(cores: int) -> dict[str, Any]:

@@ -129,10 +129,14 @@ def percentile(ordered: Sequence[float], share: float) -> float:
     return ordered[low] + (ordered[high] - ordered[low]) * min(1.0, max(0.0, position - low))
 
 
-def hosts(progress: Mapping[str, Any], vertex: Mapping[str, Any], driver_host: str) -> list[str]:
+def hosts(progress: Mapping[str, Any], vertex: Mapping[str, Any], job: Description) -> list[str]:
     """The host of each subtask: its slot's; of a stage without slots, the driver's, for Spark may run it anywhere."""
-    places = {(slot["stage"], slot["partition"]): slot["host"] for slot in progress.get("slots", ())}
-    return [places.get((vertex["stage"], index), driver_host) for index in range(vertex["parallelism"])]
+    driver: str = job.get("host") or ""
+    names = {job.get("slot_host"): driver}  # slots call the driver's host by its address
+    places = {
+        (slot["stage"], slot["partition"]): names.get(slot["host"], slot["host"]) for slot in progress.get("slots", ())
+    }
+    return [places.get((vertex["stage"], index), driver) for index in range(vertex["parallelism"])]
 
 
 def subtask(

@@ -168,8 +168,10 @@ class RocksDBKeyedStateBackend(StoreBackend[RocksStore]):
 
     def _views_are_wanted(self) -> bool:
         """Return True if somebody reads this state. A view holds memory and files, so others go without."""
-        return time.monotonic() < self._views_wanted_until or any(
-            known.descriptor is not None and known.descriptor.is_queryable() for known in self._states.values()
+        return (
+            self._kept_readable
+            or time.monotonic() < self._views_wanted_until
+            or any(known.descriptor is not None and known.descriptor.is_queryable() for known in self._states.values())
         )
 
     def view(self, epoch: int) -> DatabaseView:

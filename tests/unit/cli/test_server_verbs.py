@@ -57,25 +57,32 @@ def test_the_day_of_an_operator(cli: Cli, tmp_path: Path) -> None:
     job = match[1]
     row = rf"\d\d\.\d\d\.\d{{4}} [\d:]{{8}} : {job} : counts \(RUNNING\)"
     assert re.search(rf"\n-+ Running/Restarting Jobs -+\n{row}\n-+\n", cli("list"))
+    assert " IN/S " in cli("top", "--once") and "Source: numbers" in cli("top", "counts", "--once")
+    assert "->" in cli("why", job)
+    assert "completed" in cli("checkpoints", job)
     assert cli("list", "-s") == "Waiting for response...\nNo scheduled jobs.\n"
     savepoints = tmp_path / "savepoints"
     made = cli("savepoint", job, str(savepoints))
     match = re.search(r"Savepoint completed\. Path: (\S+)\nYou can resume", made)
     assert match is not None and Path(match[1]).is_dir(), made
-    assert f"for job {job} completed." in cli("checkpoint", "counts")
+    assert f"for job {job} completed.\nYou can resume your program from this checkpoint" in cli("checkpoint", "counts")
     assert cli("rescale", job[:8], "-p", "2") == f"Rescaled job {job}. Its new parallelism is 2.\n"
     assert "it begins" in cli("logs", job)
-    assert "RUNNING" in cli("top", "--once")
     stopped = cli("stop", job, "--savepointPath", str(savepoints))
     suspending = f'Suspending job "{job}" with a CANONICAL savepoint.\n'
+    suspending += f"Triggering stop-with-savepoint for job {job}.\nWaiting for response...\n"
     match = re.fullmatch(re.escape(suspending) + r"Savepoint completed\. Path: (\S+)\n", stopped)
     assert match is not None, stopped
     assert re.search(rf" Terminated Jobs -+\n.* : {job} : counts \(FINISHED\)", cli("list", "-a"))
     again = cli.submit("-d", "--fromSavepoint", match[1], "--allowNonRestoredState").split()[-1]
     assert again != job
     assert cli("cancel", again) == f"Cancelling job {again}.\nCancelled job {again}.\n"
-    assert "has ended already (CANCELED)" in cli("cancel", again, code=1)
-    assert main(["savepoint", "-d", match[1]]) == 0 and not Path(match[1]).exists()
+    assert "already reached another terminal state (CANCELED)" in cli("cancel", again, code=1)
+    disposed = cli("savepoint", "-d", match[1])
+    path = match[1]
+    assert disposed == f"Disposing savepoint '{path}'.\nWaiting for response...\nSavepoint '{path}' disposed.\n"
+    assert not Path(path).exists()
+    assert "only a savepoint can be disposed of" in cli("savepoint", "-d", path, code=1)
 
 
 def test_a_client_that_waits_is_told_the_end(cli: Cli, tmp_path: Path) -> None:
@@ -109,6 +116,7 @@ def test_files_of_the_program_travel_with_it(cli: Cli, tmp_path: Path) -> None:
     assert "not installed: no-such-package==9" in cli(
         "run", *files, "-pyreq", str(required), *IN_PROCESS, str(program), str(cli.storage.out), code=1
     )
+    assert list((cli.storage.path / "programs").iterdir()) == [], "uploads go when the job has its copies"
 
 
 def test_what_goes_wrong_is_said_in_a_line(cli: Cli, tmp_path: Path) -> None:
@@ -120,7 +128,10 @@ def test_what_goes_wrong_is_said_in_a_line(cli: Cli, tmp_path: Path) -> None:
     assert "parallelism" in cli.submit("-d", "-p", "0", code=1)
 
 
-@pytest.mark.parametrize("verb", ["list", "cancel", "stop", "savepoint", "checkpoint", "rescale", "logs", "top"])
+@pytest.mark.parametrize(
+    "verb",
+    ["list", "cancel", "stop", "savepoint", "checkpoint", "checkpoints", "rescale", "logs", "top", "why"],
+)
 def test_wrong_usage_of_every_verb(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
     job = [] if verb in ("list", "top") else ["j"]
     more = ["-p", "2"] if verb == "rescale" else []

@@ -11,6 +11,7 @@ from headwater.common.time import Duration
 from headwater.common.watermark_strategy import (
     AssignerWithPeriodicWatermarksWrapper,
     TimestampAssigner,
+    WatermarkAlignment,
     WatermarkGenerator,
     WatermarkKind,
     WatermarkOutput,
@@ -77,8 +78,11 @@ def test_what_cannot_work_is_refused_at_once(make: Any, message: str) -> None:
         make(WatermarkStrategy.no_watermarks())
 
 
-def test_alignment_is_accepted_with_a_warning_that_points_at_the_program() -> None:
-    strategy = WatermarkStrategy.no_watermarks()
-    with pytest.warns(UserWarning, match="has no effect") as caught:
-        assert strategy.with_watermark_alignment("g", Duration.of_seconds(1)) == strategy
-    assert caught[0].filename == __file__
+def test_alignment_is_kept() -> None:
+    strategy = WatermarkStrategy.no_watermarks().with_watermark_alignment("g", Duration.of_seconds(1), 500)
+    assert strategy.alignment == WatermarkAlignment("g", 1000)
+
+
+def test_alignment_needs_a_group() -> None:
+    with pytest.raises(ConfigurationError, match="name of a group"):
+        WatermarkStrategy.no_watermarks().with_watermark_alignment("", Duration.of_seconds(1))

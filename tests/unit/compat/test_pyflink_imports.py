@@ -67,8 +67,8 @@ def test_installing_twice_is_installing_once() -> None:
         ("pyflink.table.module", "headwater does not have pyflink.table.module (not yet): "),
         ("pyflink.java_gateway", "headwater does not have pyflink.java_gateway (never): "),
         (
-            "pyflink.datastream.connectors.kafka",
-            "headwater does not have pyflink.datastream.connectors.kafka (never): ",
+            "pyflink.datastream.connectors.pulsar",
+            "headwater does not have pyflink.datastream.connectors.pulsar (never): ",
         ),
         ("pyflink.datastraem", "no module named 'pyflink.datastraem': neither headwater nor PyFlink 2.3 has it"),
     ],
@@ -85,8 +85,8 @@ def test_a_missing_name_is_explained() -> None:
         ImportError, match=r"does not have pyflink\.datastream\.connectors\.file_system\.StreamingFileSink"
     ):
         exec("from pyflink.datastream.connectors.file_system import StreamingFileSink", {})
-    with pytest.raises(ImportError, match=r"connectors\.KafkaSource \(never\): a Java connector; env\.from_dataframe"):
-        exec("from pyflink.datastream.connectors import KafkaSource", {})
+    with pytest.raises(ImportError, match=r"connectors\.PulsarSource \(never\): a Java connector; env\.from_dataframe"):
+        exec("from pyflink.datastream.connectors import PulsarSource", {})
     with pytest.raises(ImportError, match=r"HashMapStateBackend \(never\): .*set state\.backend\.type"):
         exec("from pyflink.datastream import HashMapStateBackend", {})
     with pytest.raises(ImportError, match="cannot import name 'NoSuchThing'"):

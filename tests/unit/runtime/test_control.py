@@ -17,6 +17,7 @@ import pytest
 
 from headwater.common.errors import HeadwaterError
 from headwater.common.job_status import JobStatus
+from headwater.common.machine.processes import start_time
 from headwater.runtime.job.control import MAX_REQUEST_BYTES, ControlServer, open_control
 from headwater.runtime.job.control_client import Conversation, JobEnd, ask
 from headwater.runtime.job.run_directory import JobCard, RunDirectory
@@ -130,6 +131,22 @@ def test_what_the_job_never_gets_to_ends_with_the_job(
 def test_a_job_elsewhere_is_not_asked(directory: RunDirectory) -> None:
     with pytest.raises(HeadwaterError, match="runs on host far-away; run this command there"):
         ask(directory, card_of(host="far-away"), "status")
+
+
+def test_another_process_with_the_pid_of_a_dead_one_and_a_zombie_are_not_the_job(directory: RunDirectory) -> None:
+    directory.create()
+    zombie = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    its_start = start_time(zombie.pid)
+    assert its_start is not None
+    directory.publish(card_of("mine", process=start_time(os.getpid())))
+    directory.publish(card_of("reused", process="another boot/1", started_ms=2))
+    directory.publish(card_of("child", pid=zombie.pid, process=its_start, started_ms=3))
+    assert [card.job_id for card in directory.cards()] == ["mine", "child"]
+    assert zombie.stdin is not None
+    zombie.stdin.close()
+    os.waitid(os.P_PID, zombie.pid, os.WEXITED | os.WNOWAIT)  # it has ended, and nobody has taken its exit code
+    assert [card.job_id for card in directory.cards()] == ["mine"]
+    zombie.wait()
 
 
 def test_cards_of_dead_processes_are_removed(directory: RunDirectory) -> None:

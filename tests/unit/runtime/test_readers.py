@@ -159,3 +159,13 @@ def test_readers_of_one_epoch_are_closed_with_it() -> None:
     for position in (None, 3):
         read(readers, source, position)
     assert [reader.closed for reader in source.opened] == [1, 1]
+
+
+def test_a_reader_that_no_epoch_uses_any_more_is_closed() -> None:
+    source, readers = NumberSource(), KeptReaders(unused_seconds=0)
+    read(readers, source, None, "a")
+    read(readers, source, None, "b")
+    assert [reader.closed for reader in source.opened] == [1, 0]
+    assert read(readers, source, 3, "a") == [3, 4, 5]
+    readers.close()
+    assert [reader.closed for reader in source.opened] == [1, 1, 1]

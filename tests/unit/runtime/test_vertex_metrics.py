@@ -40,6 +40,8 @@ def test_every_vertex_and_edge_has_its_counts(tmp_path: Path) -> None:
     (edge,) = answer["edges"]
     assert (edge["ship_strategy"], edge["numRecords"]) == ("HASH", 100)
     assert sum(value for each in keyed["subtasks"] for name, value in each.items() if name.endswith(".seen")) == 100
+    assert answer["job"]["numRecordsIn"] == answer["job"]["numRecordsOut"] == 100
+    assert sum(answer["history"]["job"]["numRecordsOutPerSecond"]) > 0
     assert answer["job"]["numberOfCompletedCheckpoints"] > 5 and answer["job"]["outputLatency"] > 0
     json.dumps(answer)
 

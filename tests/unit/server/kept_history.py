@@ -29,3 +29,6 @@ class KeptHistory:
 
     def cancel(self, job_id: str) -> bool:
         return False
+
+    def token_digest(self, job_id: str) -> str:
+        return ""

@@ -43,9 +43,17 @@ class Count(KeyedProcessFunction):
 
 
 def start_job(
-    folder: Path, name: str = "numbers", count: int | None = None, fails_at: int = -1, **settings: str
+    folder: Path,
+    name: str = "numbers",
+    count: int | None = None,
+    fails_at: int = -1,
+    fixed_parallelism: int | None = None,
+    **settings: str,
 ) -> LocalJobClient:
-    """Start the job that Flink's answers were recorded with: numbers, plus one, counted by key. No `count`: no end."""
+    """Start the job that Flink's answers were recorded with: numbers, plus one, counted by key. No `count`: no end.
+
+    `fixed_parallelism`: each operator sets its own.
+    """
     configuration = Configuration.from_dict(
         {
             "headwater.master": "in-process",
@@ -63,10 +71,13 @@ def start_job(
     watermarks = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(lambda number, _: number)
     numbers = DataGeneratorSource(int, count, rate_per_second=200 if count is None else None)
     stream = env.from_source(numbers, watermarks, "numbers").uid("numbers")
-    counted = (
-        stream.map(lambda n: n + 1).name("plus one").uid("plus-one").key_by(lambda n: n % 10).process(Count(fails_at))
-    )
-    counted.name("count").uid("count").sink_to(CollectingSink(str(folder / f"{name}-out"))).name("collect").uid("sink")
+    more = stream.map(lambda n: n + 1).name("plus one").uid("plus-one")
+    counted = more.key_by(lambda n: n % 10).process(Count(fails_at))
+    counted.name("count").uid("count")
+    sink = counted.sink_to(CollectingSink(str(folder / f"{name}-out"))).name("collect").uid("sink")
+    if fixed_parallelism is not None:
+        for each in (stream, more, counted, sink):
+            each.set_parallelism(fixed_parallelism)
     client = env.execute_async(name)
     assert isinstance(client, LocalJobClient)
     return client

@@ -25,7 +25,7 @@ NOT_SERVED = {
     "/datasets": "no cached intermediate results",
     "/jars/:jarid/plan": "a plan is shown once the job runs; headwater info shows it before",
     "/jobs/:jobid/resource-requirements": "PATCH /jobs/:jobid/rescaling changes the parallelism",
-    "/metrics": "Flink has a port of its own for Prometheus",
+    "/metrics": "Flink has a port of its own for Prometheus; here it is a route",
 }
 OURS = {
     r"/jobmanager/stdout \w+": 200,  # the recorded cluster had no such file

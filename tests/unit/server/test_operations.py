@@ -63,6 +63,9 @@ def test_a_savepoint_is_made_and_thrown_away(served: Served) -> None:
     expected = shape_of(recorded("jobs_jobid_savepoints_triggerid.get", "later")["operation"])
     assert not list(differences(made, expected, NEVER))
     assert is_savepoint(made["location"]) and Path(made["location"]).parent == folder / "mine"
+    latest = rest.get(f"/jobs/{job}/checkpoints")["latest"]
+    assert latest["savepoint"]["external_path"] == made["location"] and latest["savepoint"]["is_savepoint"]
+    assert latest["restored"] is None and not latest["completed"]["is_savepoint"]
     disposal = rest.ask("POST", "/savepoint-disposal", {"savepoint-path": made["location"]})
     assert disposal.status == 200
     assert done(rest, f"/savepoint-disposal/{disposal.json['request-id']}") == {}
@@ -92,6 +95,19 @@ def test_stop_ends_the_job_with_a_savepoint_that_is_told_afterwards(served: Serv
     assert rest.ask("GET", f"/jobs/{job}").status == 404
 
 
+def test_a_job_tells_what_it_was_restored_from(served: Served) -> None:
+    rest, _, job, folder = served
+    trigger = rest.ask("POST", f"/jobs/{job}/stop", {}).json["request-id"]
+    made = done(rest, f"/jobs/{job}/stop/{trigger}")["location"]
+    again = start_job(folder, "again", **{"execution.state-recovery.path": made})
+    try:
+        restored = rest.get(f"/jobs/{running(again)}/checkpoints")["latest"]["restored"]
+        assert restored["is_savepoint"] and restored["external_path"] == made and restored["restore_timestamp"] > 0
+        assert set(restored) == set(recorded("jobs_jobid_checkpoints.get", "failed")["latest"]["restored"])
+    finally:
+        end(again)
+
+
 def test_a_checkpoint_is_made_now(served: Served) -> None:
     rest, _, job, _ = served
     trigger = rest.ask("POST", f"/jobs/{job}/checkpoints", {"checkpointType": "FULL"})
@@ -107,8 +123,16 @@ def test_the_parallelism_is_changed(served: Served) -> None:
     vertices = {vertex["parallelism"] for vertex in rest.get(f"/jobs/{job}")["vertices"]}
     assert vertices == {2}
     trigger = rest.ask("PATCH", f"/jobs/{job}/rescaling?parallelism=3").json["request-id"]
-    result = done(rest, f"/jobs/{job}/rescaling/{trigger}")
-    assert result == {} or "failure-cause" in result  # the program fixes it with set_parallelism
+    assert done(rest, f"/jobs/{job}/rescaling/{trigger}") == {}
+    assert {vertex["parallelism"] for vertex in rest.get(f"/jobs/{job}")["vertices"]} == {3}
+    # The program fixes the parallelism of all operators: nothing can be done, and that is no success.
+    fixed = start_job(served.folder, "fixed", fixed_parallelism=1)
+    try:
+        path = f"/jobs/{running(fixed)}/rescaling"
+        refused = done(rest, f"{path}/{rest.ask('PATCH', f'{path}?parallelism=3').json['request-id']}")
+        assert "the job keeps parallelism 1: the program sets it" in refused["failure-cause"]["stack-trace"]
+    finally:
+        end(fixed)
     for bad in ("", "?parallelism=-1", "?parallelism=x", "?parallelism=1.5"):
         assert rest.ask("PATCH", f"/jobs/{job}/rescaling{bad}").status == 400
     impossible = rest.ask("PATCH", f"/jobs/{job}/rescaling?parallelism=100000").json["request-id"]

@@ -48,6 +48,8 @@ class EpochCounts:
     table: Table
     records: int
     """Read from sources."""
+    written: int
+    """Given to sinks."""
     full: bool
     """A source had more than the epoch asked for."""
     read_ms: float
@@ -85,7 +87,13 @@ def count_epoch(graph: GraphIndex, plan: EpochPlan, messages: Sequence[Ack], spa
             counts[names.IDLE] = waits_ms - counts[names.BACK_PRESSURED]
     records = sum(message.records for message in messages if isinstance(message, SplitAck))
     process_ms = sum(ms for stage, ms in stage_ms.items() if stage > 0)
-    return EpochCounts(table, records, bool(full), stage_ms.get(0, 0.0), process_ms)
+    written = sum(int(table[key].get(names.RECORDS_IN, 0)) for key in table if is_sink(graph, key))
+    return EpochCounts(table, records, written, bool(full), stage_ms.get(0, 0.0), process_ms)
+
+
+def is_sink(graph: GraphIndex, key: Key) -> bool:
+    """Return True if the counters of `key` are those of a sink."""
+    return key.kind == "operator" and key.id in graph.sink_uids
 
 
 def full_sources(graph: GraphIndex, plan: EpochPlan, messages: Iterable[Ack]) -> set[int]:

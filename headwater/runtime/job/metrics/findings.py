@@ -11,14 +11,13 @@ from statistics import median
 from headwater.common.ids import Place
 from headwater.runtime.job.metrics import names
 from headwater.runtime.job.metrics.epoch_counts import Key
+from headwater.runtime.job.metrics.hot_keys import ENOUGH_RECORDS, key_shares, recent_records
 from headwater.runtime.job.metrics.job_facts import Cause, JobFacts, shown_duration
 from headwater.runtime.job.vertices import Vertex
 
-ENOUGH_RECORDS = 1_000
 SKEWED = 2.0
 """A partition has so many times the mean of all."""
 HOT_SHARE = 0.2
-ENOUGH_SAMPLES = 200
 SLOW_HOST = 2.0
 """A record costs so many times what it costs on the other hosts."""
 STALLED_SHARE = 0.3
@@ -80,35 +79,30 @@ def stalled_slots(facts: JobFacts) -> Iterator[Cause]:
 
 def hot_keys(facts: JobFacts) -> Iterator[Cause]:
     """Keys that have a large part of an operator's records."""
-    figures = facts.figures
-    for (uid, subtask), sampling in figures.key_samples.items():
-        vertex = figures.graph.vertices[figures.graph.vertex_of[uid]]
-        part, whole = _records(facts, vertex, subtask), _records(facts, vertex)
-        if sampling.samples < ENOUGH_SAMPLES or whole < ENOUGH_RECORDS or not sampling.keys:
-            continue
-        for hot in sampling.keys:
-            share = hot.hits / sampling.samples * part / whole
-            if share >= HOT_SHARE and vertex.parallelism > 1:
-                yield Cause(
-                    "hot-key",
-                    f"key {hot.key} (key group {hot.key_group}) has about {share:.0%} of the records of "
-                    f"'{figures.graph.names[uid]}'; partition {subtask} gets {part / whole:.0%} of them",
-                    "aggregate before the key_by, or add a part to the key and aggregate twice; more partitions do not "
-                    "help a single key",
-                    figures.graph.names[uid],
-                    vertex.id,
-                    subtask,
-                )
+    graph = facts.figures.graph
+    for hot in key_shares(facts.figures):
+        vertex = graph.vertices[graph.vertex_of[hot.uid]]
+        if hot.share >= HOT_SHARE and vertex.parallelism > 1:
+            yield Cause(
+                "hot-key",
+                f"key {hot.key} (key group {hot.key_group}) has about {hot.share:.0%} of the records of "
+                f"'{graph.names[hot.uid]}'; partition {hot.subtask} gets {hot.subtask_share:.0%} of them",
+                "aggregate before the key_by, or add a part to the key and aggregate twice; more partitions do not "
+                "help a single key",
+                graph.names[hot.uid],
+                vertex.id,
+                hot.subtask,
+            )
 
 
 def skew(facts: JobFacts) -> Iterator[Cause]:
     """Partitions of a vertex that get far more records than the others, with no single key to blame."""
     blamed = {cause.vertex for cause in hot_keys(facts)}
     for vertex in facts.figures.graph.vertices.values():
-        whole = _records(facts, vertex)
+        whole = recent_records(facts.figures, vertex)
         if vertex.parallelism < 2 or whole < ENOUGH_RECORDS or vertex.id in blamed:
             continue
-        most, subtask = max((_records(facts, vertex, each), each) for each in range(vertex.parallelism))
+        most, subtask = max((recent_records(facts.figures, vertex, each), each) for each in range(vertex.parallelism))
         if most >= SKEWED * whole / vertex.parallelism or (most == whole and vertex.parallelism > 1):
             ship = ", ".join(sorted({each.ship_strategy for each in vertex.inputs}))
             cure = {
@@ -134,7 +128,7 @@ def slow_host(facts: JobFacts) -> Iterator[Cause]:
         costs: dict[str, list[float]] = {}
         for subtask in range(vertex.parallelism):
             state = figures.partitions.get(Place(vertex.stage, subtask))
-            records = _records(facts, vertex, subtask)
+            records = recent_records(facts.figures, vertex, subtask)
             if state is not None and state.address is not None and records >= ENOUGH_RECORDS / vertex.parallelism:
                 busy_ms = figures.recent[Key("subtask", vertex.id, subtask)].get(names.BUSY, 0.0)
                 costs.setdefault(state.address.host, []).append(busy_ms / records)
@@ -208,13 +202,6 @@ FINDERS: tuple[Callable[[JobFacts], Iterator[Cause]], ...] = (
     hot_keys,
     skew,
 )
-
-
-def _records(facts: JobFacts, vertex: Vertex, subtask: int | None = None) -> float:
-    """Records that came in lately."""
-    chosen = range(vertex.parallelism) if subtask is None else (subtask,)
-    recent = facts.figures.recent
-    return sum(recent.get(Key("subtask", vertex.id, each), {}).get(names.RECORDS_IN, 0.0) for each in chosen)
 
 
 def _busy(facts: JobFacts, vertex: Vertex) -> float:

@@ -33,6 +33,7 @@ class GraphIndex:
         self.names: dict[str, str] = {source.uid: f"Source: {source.name}" for source in plan.sources}
         self.names |= {each.uid: f"Sink: {each.name}" if each.sink is not None else each.name for each in operators}
         self.source_uids = {source.uid for source in plan.sources}
+        self.sink_uids = {each.uid for each in operators if each.sink is not None}
         self.limited = {source.id for source in plan.sources if getattr(source.source, "rate_per_second", None)}
         """Sources that are asked for what is due, and no more."""
         self.vertex_of: dict[str, str] = {uids[node]: vertex_id(uids[head]) for node, head in heads.items()}

@@ -36,6 +36,8 @@ class SplitState:
     """When the job first asked it."""
     watermarks: dict[str, int] = field(default_factory=dict)
     idle: bool = False
+    gauges: dict[str, float] = field(default_factory=dict)
+    """What its reader says of itself: lag, end of the split ..."""
 
     def watermark(self, uid: str) -> int:
         """The watermark that operator (or source) `uid` has emitted for this split."""
@@ -169,7 +171,8 @@ class JobMetrics:
                 "lastCheckpointDuration": self._checkpoint.duration_ms if self._checkpoint is not None else None,
                 "lastCheckpointSize": float(self._checkpoint.delta_bytes) if self._checkpoint is not None else None,
             }
-            sums = {"epochs": 1.0, "fullEpochs": float(counts.full), "records": float(counts.records)}
+            sums = {"epochs": 1.0, "fullEpochs": float(counts.full)}
+            sums |= {"records": float(counts.records), "written": float(counts.written)}
             sums |= {f"{phase}Ms": self._phases[phase] for phase in PHASES[:4]} | {"epochMs": attempt_ms}
             self._history.add(now, int(self._wall() * 1000), counts.table, sums, gauges, attempt_ms / 1000)
             self._epoch, self._last_epoch_ms, self._attempt_since = plan.epoch, plan.now_ms, None
@@ -206,7 +209,7 @@ class JobMetrics:
         split.subtask = subtask
         split.records += ack.records
         split.last_record_ms = plan.now_ms if ack.records else split.last_record_ms
-        split.watermarks, split.idle = ack.watermarks, ack.idle
+        split.watermarks, split.idle, split.gauges = ack.watermarks, ack.idle, ack.gauges
 
     def accepted_in(self, milliseconds: float) -> None:
         """All that the driver does when an epoch is accepted took so long."""

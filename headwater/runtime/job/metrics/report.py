@@ -3,7 +3,9 @@
     {"time": ms,
      "job": {name: number},
      "vertices": {id: {"name": ..., "parallelism": n, "aggregate": {name: number}, "subtasks": [{name: number}, ...],
-                       "channels": [{"channel", "watermark", "idle", "silent_since"}, ...]}},
+                       "channels": [{"channel", "watermark", "idle", "silent_since"}, ...],
+                       "hotKeys": [{"operator", "key", "share", "subtask"}, ...],
+                       "splits": [{"split", "subtask", gauge: number ...}, ...]}},   if readers have gauges
      "edges": [{"source", "target", "ship_strategy", name: number ...}],
      "history": {"time": [ms, ...], "job": {name: [...]}, "vertices": {id: {name: [...]}}}}
 
@@ -23,13 +25,14 @@ from headwater.runtime.epoch.figures import add_counts
 from headwater.runtime.job.checkpoint_stats import CheckpointStats
 from headwater.runtime.job.metrics import names
 from headwater.runtime.job.metrics.channels import channels_into
-from headwater.runtime.job.metrics.epoch_counts import Key, Table
-from headwater.runtime.job.metrics.job_metrics import PHASES, Snapshot
+from headwater.runtime.job.metrics.epoch_counts import Key, Table, is_sink
+from headwater.runtime.job.metrics.hot_keys import hottest
+from headwater.runtime.job.metrics.job_metrics import PHASES, Snapshot, SplitState
 from headwater.runtime.job.metrics.recent import Slice
 from headwater.runtime.job.vertices import Vertex
 from headwater.time.watermark_keys import at_input, at_output
 
-_SUMMED = (*names.COUNTS, names.LATE_DROPPED, names.STATE_ENTRIES, names.STATE_BYTES)
+_SUMMED = (*names.COUNTS, names.LATE_DROPPED, names.PENDING_RECORDS, names.STATE_ENTRIES, names.STATE_BYTES)
 _JOB_SERIES = ("watermarkLag", "stateEntries", "outputLatency", "lastCheckpointDuration", "lastCheckpointSize")
 
 
@@ -64,7 +67,21 @@ def _vertex(figures: Snapshot, vertex: Vertex, measured: Measured) -> dict[str, 
         "aggregate": _aggregate(subtasks),
         "subtasks": subtasks,
         "channels": [each.as_dict() for each in channels_into(figures, vertex)],
+        "hotKeys": hottest(figures, vertex),
+        "splits": [
+            {"split": split_id, "subtask": split.subtask, **split.gauges}
+            for (source, split_id), split in _splits(figures, vertex)
+            if split.gauges
+        ],
     }
+
+
+def _splits(figures: Snapshot, vertex: Vertex) -> Iterable[tuple[tuple[int, str], SplitState]]:
+    """The open splits that are read in `vertex`."""
+    if vertex.stage == 0:
+        for (source, split_id), split in sorted(figures.splits.items(), key=lambda item: item[0]):
+            if source in figures.graph.sources_of[vertex.id]:
+                yield (source, split_id), split
 
 
 def _subtask(figures: Snapshot, vertex: Vertex, subtask: int, measured: Measured) -> dict[str, float]:
@@ -75,6 +92,7 @@ def _subtask(figures: Snapshot, vertex: Vertex, subtask: int, measured: Measured
     if not figures.recent_seconds:
         found[names.IDLE + names.PER_SECOND] = 1000.0
     found |= _watermarks(figures, vertex, subtask)
+    found |= _source_gauges([split for _, split in _splits(figures, vertex) if split.subtask == subtask])
     state = figures.partitions.get(place)
     if state is not None:
         own = [each.uid for each in vertex.operators]
@@ -93,6 +111,16 @@ def _subtask(figures: Snapshot, vertex: Vertex, subtask: int, measured: Measured
         counts = figures.totals.get(Key("operator", operator.uid, subtask), {})
         found |= {f"{scope}.{name}": count for name, count in counts.items()}
         found |= {f"{scope}.{name}": value for name, value in flat(measured.get(operator.uid, {}).get(subtask, {}))}
+    return found
+
+
+def _source_gauges(splits: Sequence[SplitState]) -> dict[str, float]:
+    """The gauges of a subtask that reads these splits: the lags add up; of ages and delays the worst counts."""
+    found: dict[str, float] = {}
+    for name, choose in ((names.PENDING_RECORDS, sum), (names.FETCH_LAG, max), (names.OLDEST_UNREAD, max)):
+        values = [split.gauges[name] for split in splits if name in split.gauges]
+        if values:
+            found[name] = choose(values)
     return found
 
 
@@ -159,6 +187,8 @@ def _aggregate(subtasks: Sequence[Mapping[str, float]]) -> dict[str, float]:
         (names.INPUT_WATERMARK, min),
         (names.OUTPUT_WATERMARK, min),
         (names.WATERMARK_LAG, max),
+        (names.FETCH_LAG, max),
+        (names.OLDEST_UNREAD, max),
         (names.NEXT_EVENT_TIMER, min),
         (names.NEXT_PROCESSING_TIMER, min),
     ):
@@ -181,6 +211,11 @@ def _job(figures: Snapshot, vertices: Mapping[str, Mapping[str, Any]]) -> dict[s
     found["numEpochsPerSecond"] = rates({"n": epochs}, figures.recent_seconds, ("n",))["n" + names.PER_SECOND]
     for name in (names.RECORDS_IN, names.RECORDS_IN + names.PER_SECOND):
         found[name] = sum(vertices[vertex.id]["aggregate"][name] for vertex in sources)
+    found[names.RECORDS_OUT] = sum(
+        counts.get(names.RECORDS_IN, 0) for key, counts in figures.totals.items() if is_sink(figures.graph, key)
+    )
+    written = {names.RECORDS_OUT: figures.recent_sums.get("written", 0)}
+    found |= rates(written, figures.recent_seconds, (names.RECORDS_OUT,))
     if figures.output_latency_ms is not None:
         found["outputLatency"] = round(figures.output_latency_ms, 3)
     lags = [
@@ -232,6 +267,7 @@ def _history(figures: Snapshot, since_ms: int) -> dict[str, Any]:
                 series[name + names.PER_SECOND].append(round(counts.get(name, 0) / share / each.seconds, 3))
     job: dict[str, list[float | None]] = {name: [each.gauges.get(name) for each in slices] for name in _JOB_SERIES}
     job["numRecordsInPerSecond"] = [round(each.sums["records"] / each.seconds, 3) for each in slices]
+    job["numRecordsOutPerSecond"] = [round(each.sums["written"] / each.seconds, 3) for each in slices]
     job["epochDuration"] = [_mean(each, "epochMs") for each in slices]
     job |= {f"{phase}TimeMs": [_mean(each, f"{phase}Ms") for each in slices] for phase in PHASES[:4]}
     return {"time": [each.time_ms for each in slices], "job": job, "vertices": vertices}

@@ -71,7 +71,7 @@ def _invisible(facts: JobFacts) -> Iterator[Cause]:
     visible_ms = -1 if figures.visible_ms is None else figures.visible_ms
     waiting = [
         (ms, uid)
-        for uid in _sinks(facts)
+        for uid in facts.figures.graph.sink_uids
         if uid not in facts.eager_sinks and (ms := figures.flows[uid].last_in_ms) is not None and ms > visible_ms
     ]
     if not waiting:
@@ -106,14 +106,10 @@ def _invisible(facts: JobFacts) -> Iterator[Cause]:
 
 def _nothing_wrong(facts: JobFacts) -> Cause:
     flows = facts.figures.flows
-    last = max((ms for uid in _sinks(facts) if (ms := flows[uid].last_in_ms) is not None), default=None)
+    last = max((ms for uid in facts.figures.graph.sink_uids if (ms := flows[uid].last_in_ms) is not None), default=None)
     when = "" if last is None else f": a sink got its last record {shown_duration(facts.figures.now_ms - last)} ago"
     return Cause(
         NOTHING_WRONG,
         f"nothing wrong: output flows{when}" if when else "nothing wrong: the job has just begun",
         "nothing to do",
     )
-
-
-def _sinks(facts: JobFacts) -> list[str]:
-    return [each.uid for stage in facts.figures.graph.plan.stages for each in stage.operators if each.sink is not None]

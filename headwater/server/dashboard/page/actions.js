@@ -41,7 +41,7 @@ const ACTIONS = {
   rescale: {
     button: "Rescale",
     title: "Change the parallelism",
-    explain: "The job takes a savepoint, and goes on from it with the new number of partitions.",
+    explain: "The job completes a checkpoint, and goes on from it with the new number of partitions. Its process stays.",
     fields: [{ name: "parallelism", label: "Parallelism", type: "number", min: 1, required: true, initial: (job) => Math.max(...job.vertices.map((vertex) => vertex.parallelism)) }],
     submit: "Rescale",
     busy: "Rescaling …",

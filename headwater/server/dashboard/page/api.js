@@ -33,8 +33,6 @@ export function setToken(token) {
   setConnection("ok");
 }
 
-export const hasToken = () => sessionStorage.getItem(TOKEN) !== null;
-
 /** Percent-encode the parts of a path: names of jobs, operators and keys may hold anything. */
 export const path = (strings, ...parts) => String.raw({ raw: strings }, ...parts.map(encodeURIComponent));
 

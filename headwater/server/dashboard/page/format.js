@@ -31,10 +31,10 @@ export const whole = (value) => (known(value) ? Number(value).toLocaleString("en
 
 export const percent = (share) => (known(share) ? `${Math.round(Number(share) * 100)} %` : NONE);
 
-/** "250 ms", "3.2 s", "2m 5s", "3h 4m", "5d 2h". */
+/** "1.5 ms", "250 ms", "3.2 s", "2m 5s", "3h 4m", "5d 2h". */
 export function duration(ms) {
   if (!known(ms) || ms < 0) return NONE;
-  if (ms < 1000) return `${Math.round(ms)} ms`;
+  if (ms < 1000) return `${ms < 10 && !Number.isInteger(ms) ? ms.toFixed(1) : Math.round(ms)} ms`;
   const seconds = ms / 1000;
   if (seconds < 60) return `${seconds.toFixed(seconds < 10 ? 1 : 0)} s`;
   const minutes = Math.floor(seconds / 60);

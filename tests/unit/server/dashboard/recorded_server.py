@@ -71,11 +71,20 @@ def live(*, silent: bool = False) -> dict[str, Any]:
         "time": now,
         "job": {},
         "vertices": {
-            SOURCE: {"aggregate": {}, "subtasks": subtasks(120, 700, (1000, 1000))},
+            SOURCE: {"name": "numbers", "aggregate": {}, "subtasks": subtasks(120, 700, (1000, 1000))},
             COUNT: {
-                "aggregate": {},
+                "name": "count",
+                "channels": [
+                    {
+                        "channel": "split 0 of numbers",
+                        "watermark": now - 5000,
+                        "idle": False,
+                        "silent_since": now - 3000,
+                    }
+                ],
+                "aggregate": {"stateEntries": 40_312, "stateBytes": 5_123_456},
                 "subtasks": subtasks(940, 0, (1000, 9000)),
-                "hotKeys": [{"key": "user-42", "share": 0.31, "count": 3100}],
+                "hotKeys": [{"operator": "count", "key": "'user-42'", "share": 0.31, "subtask": 1}],
             },
         },
         "edges": [{"source": SOURCE, "target": COUNT, "numRecordsPerSecond": 9001.0, "numRecords": 10_000}],
@@ -84,8 +93,8 @@ def live(*, silent: bool = False) -> dict[str, Any]:
             "job": {
                 "numRecordsInPerSecond": wave,
                 "numRecordsOutPerSecond": [0.0 if silent else each / 10 for each in wave],
-                "latencyMs": [each / 200 for each in wave],
-                "epochDurationMs": [each / 400 for each in wave],
+                "outputLatency": [each / 200 for each in wave],
+                "epochDuration": [each / 400 for each in wave],
                 "lastCheckpointDuration": [None if point < 10 else 120 + point % 7 for point in range(POINTS)],
             },
             "vertices": {},
@@ -114,19 +123,20 @@ WHY = {
     ]
 }
 STATE = {
-    "epoch": 812,
     "operators": [
         {
             "uid": "count",
             "name": "count",
-            "vertex": COUNT,
+            "epoch": 812,
             "states": [
-                {"name": "book", "kind": "ValueState", "type": "tuple", "entries": 40_000, "bytes": 5_123_456},
-                {"name": "recent", "kind": "MapState", "entries": 312},
+                {"name": "book", "kind": "value", "type": "tuple", "ttl": True, "entries": 40_000},
+                {"name": "recent", "kind": "map", "type": None, "ttl": False, "entries": 312},
             ],
         }
     ],
 }
+STATE_VALUE = {"key": 7, "value": {"payments": 12}, "epoch": 812}
+STATE_PAGE = {"values": [{"key": 3, "value": [1, 2], "epoch": 812}], "next-page": None}
 LOG = "\n".join(f"10:00:{n:02d} {'WARNING' if n % 9 == 0 else 'INFO'} epoch {n} took 23 ms" for n in range(60))
 
 
@@ -154,14 +164,8 @@ class RecordedServer:
             ("GET", f"{job}/live"): live(silent=self.silent),
             ("GET", f"{job}/why"): WHY,
             ("GET", f"{job}/state"): STATE,
-            ("GET", f"{job}/state/count/book/7"): {
-                "key": 7,
-                "value": {"payments": 12},
-                "epoch": 812,
-                "isolation": "committed",
-                "partition": 1,
-            },
-            ("GET", f"{job}/state/count/book"): {"epoch": 812, "entries": [{"key": 3, "value": [1, 2]}], "next": None},
+            ("GET", f"{job}/state/count/book/7"): STATE_VALUE,
+            ("GET", f"{job}/state/count/book"): STATE_PAGE,
             ("PATCH", f"{job}?mode=cancel"): {},
             ("PATCH", f"{job}/rescaling?parallelism=3"): {"request-id": "0" * 32},
             ("GET", f"{job}/rescaling/{'0' * 32}"): {"status": {"id": "COMPLETED"}, "operation": {}},

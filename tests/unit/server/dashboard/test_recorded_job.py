@@ -26,8 +26,8 @@ VIEWS = {
     "checkpoints-summary": (f"{JOB}/checkpoints/summary", ["End to end duration", "p99", "KB"]),
     "checkpoints-configuration": (f"{JOB}/checkpoints/configuration", ["exactly once", "2.0 s"]),
     "data-skew": (f"{JOB}/dataskew", ["skew 80 %", "skew 0 %", "9,000", "user-42"]),
-    "watermarks": (f"{JOB}/watermarks", ["00:00:00.601", "5.0 s", "3"]),
-    "state": (f"{JOB}/state", ["book", "40.0 k entries", "4.89 MB", "Hot keys", "user-42", "31 %"]),
+    "watermarks": (f"{JOB}/watermarks", ["00:00:00.601", "5.0 s", "3", "Waits for", "split 0 of numbers"]),
+    "state": (f"{JOB}/state", ["book", "40.0 k keys", "TTL", "4.89 MB", "Hot keys", "user-42", "31 %"]),
     "configuration": (f"{JOB}/configuration", ["Restart with fixed delay", "Job parallelism"]),
     "logs": (f"{JOB}/logs", ["epoch 59 took 23 ms", "60 lines"]),
     "task-managers": ("#/task-manager", ["localhost:35491", "2 of 4", "23.5 GB"]),
@@ -118,12 +118,12 @@ def test_a_key_is_looked_up_and_keys_are_browsed(page: Page) -> None:
     page.go(f"{JOB}/state")
     page.write(".lookup input", "7")
     page.press("Enter")
-    page.until_text('"payments": 12', "committed", "812", selector=".state-side")
+    page.until_text('"payments": 12', "812", selector=".state-lookup")
     page.write(".lookup input", "8")
     page.click("button", saying="Look up")
-    page.until_text("Not found", selector=".state-side")
+    page.until_text("Not found", selector=".state-lookup")
     page.click("button", saying="Browse keys")
-    page.until_text("[1,2]", selector=".state-side")
+    page.until_text("[1,2]", selector=".state-lookup")
 
 
 def test_a_checkpoint_unfolds_to_its_partitions(page: Page, screenshots: Path) -> None:

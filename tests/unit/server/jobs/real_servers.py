@@ -33,7 +33,7 @@ pairs.key_by(lambda pair: pair[0]).reduce(lambda a, b: (a[0], a[1] + b[1])).sink
 print("it begins", flush=True)
 env.execute("counts")
 """
-IN_PROCESS = {"headwater.master": "in-process", "headwater.epoch.duration": "50 ms"}
+IN_PROCESS = {"headwater.master": "in-process", "headwater.epoch.duration": "50 ms", "parallelism.default": "1"}
 
 
 def expected(count: int) -> list[tuple[int, int]]:

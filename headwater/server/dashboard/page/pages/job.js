@@ -46,7 +46,7 @@ const Forgotten = ({ jobId }) => html`
 
 function Job({ job, tab, rest, refresh }) {
   const over = isOver(job.state);
-  const live = usePolled(over ? null : path`jobs/${job.jid}/live`);
+  const live = usePolled(path`jobs/${job.jid}/live`, over ? 0 : undefined); // of a job that is over: its last figures
   const kind = over ? "completed" : "running";
   const [, , Tab] = TABS.find(([name]) => name === tab) || TABS[0];
   useEffect(() => {

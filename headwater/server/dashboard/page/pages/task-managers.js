@@ -24,8 +24,8 @@ function Managers({ rows }) {
     { title: "Last heartbeat", cell: (row) => time(row.timeSinceLastHeartbeat), value: (row) => row.timeSinceLastHeartbeat },
     { title: "Slots in use", cell: (row) => html`<${Bar} share=${used(row) / Math.max(1, row.slotsNumber)} text="${used(row)} of ${row.slotsNumber}" />`, value: used },
     { title: "CPU cores", cell: (row) => whole(row.hardware?.cpuCores), value: (row) => row.hardware?.cpuCores, right: true },
-    { title: "Memory", cell: (row) => bytes(row.hardware?.physicalMemory), value: (row) => row.hardware?.physicalMemory, right: true },
-    { title: "Free", cell: (row) => bytes(row.hardware?.freeMemory), value: (row) => row.hardware?.freeMemory, right: true },
+    { title: "Memory", cell: (row) => bytes(row.hardware?.physicalMemory || undefined), value: (row) => row.hardware?.physicalMemory, right: true },
+    { title: "Free", cell: (row) => bytes(row.hardware?.freeMemory || undefined), value: (row) => row.hardware?.freeMemory, right: true },
   ];
   return html`<${Table} caption="Task managers" columns=${columns} rows=${rows} rowKey=${(row) => row.id} detail=${(row) => html`<${Manager} id=${row.id} />`} empty="No executor is registered: they come with the first job." />`;
 }

@@ -1,6 +1,6 @@
 // How evenly records are spread over the subtasks of each vertex, and which keys are hot.
 import { html } from "../dom.js";
-import { count, percent, whole } from "../format.js";
+import { percent, whole } from "../format.js";
 import { figuresOf, nodesOf, skew } from "../model.js";
 import { Bar, Card } from "../parts/figure.js";
 import { Empty } from "../parts/notice.js";
@@ -33,7 +33,7 @@ function Vertex({ row }) {
   return html`
     <${Card} title=${row.name} aside=${html`<span class="badge ${tone}">skew ${Math.round(row.skew)} %</span>`}>
       <${Table} caption="Records per subtask of ${row.name}" columns=${columns} rows=${row.received.map((number, index) => ({ index, number }))} rowKey=${({ index }) => index} empty="No figures yet." />
-      ${row.hotKeys.length > 0 && html`<p class="card-body">Hot keys: ${row.hotKeys.map((hot) => html`<span key=${hot.key} class="hot-key"><code>${hot.key}</code> ${percent(hot.share)}${hot.count ? ` (${count(hot.count)})` : ""}</span>`)}</p>`}
+      ${row.hotKeys.length > 0 && html`<p class="card-body">Most frequent keys: ${row.hotKeys.map((hot) => html`<span key=${hot.key} class="hot-key"><code>${hot.key}</code> ${percent(hot.share)}</span>`)}</p>`}
     <//>
   `;
 }

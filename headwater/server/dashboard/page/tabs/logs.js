@@ -5,6 +5,7 @@ import { Card } from "../parts/figure.js";
 import { Empty, Problem } from "../parts/notice.js";
 
 const SHOWN_LINES = 2000;
+const SHOWN_BYTES = 400_000;
 
 export const LogsTab = ({ job, over }) => html`<${Log} url=${path`jobs/${job.jid}/log`} name=${job.name} isGrowing=${!over} />`;
 
@@ -21,7 +22,7 @@ export function Log({ url, name, isGrowing = true }) {
     let timer = 0;
     const read = async () => {
       try {
-        const found = await get(url);
+        const found = await get(`${url}?tail=${SHOWN_BYTES}`);
         if (!gone) [setText(String(found)), setError(null)];
       } catch (failure) {
         if (!gone) setError(failure);
@@ -41,8 +42,9 @@ export function Log({ url, name, isGrowing = true }) {
   }, [lines, follow]);
 
   if (text === null) return error ? (error.status === 404 ? html`<${Empty} title="There is no log">${error.message}<//>` : html`<${Problem} error=${error} title="The log cannot be read" />`) : null;
-  const save = () => {
-    const link = Object.assign(document.createElement("a"), { href: URL.createObjectURL(new Blob([text])), download: `${name}.log` });
+  const save = async () => {
+    const whole = String(await get(url));
+    const link = Object.assign(document.createElement("a"), { href: URL.createObjectURL(new Blob([whole])), download: `${name}.log` });
     link.click();
     URL.revokeObjectURL(link.href);
   };

@@ -11,8 +11,9 @@ import { Table } from "../parts/table.js";
 import { VertexDrawer } from "../parts/vertex-drawer.js";
 import { WhyPanel } from "../parts/why.js";
 
-export function OverviewTab({ job, live, over }) {
+export function OverviewTab({ job, live: figures, over }) {
   const [chosen, setChosen] = useState(null);
+  const live = over ? { history: figures?.history } : figures; // nothing flows any more; the charts show how it was
   const nodes = nodesOf(job, live);
   const vertex = nodes.find((node) => node.id === chosen);
   return html`
@@ -22,7 +23,7 @@ export function OverviewTab({ job, live, over }) {
     </div>
     <${Findings} findings=${live?.findings} />
     ${!over && html`<${WhyPanel} jobId=${job.jid} live=${live} />`}
-    ${live && html`<${Charts} live=${live} />`}
+    ${live?.history && html`<${Charts} live=${live} />`}
     <${Card} title="Vertices"><${Vertices} nodes=${nodes} onChoose=${setChosen} /><//>
   `;
 }
@@ -33,7 +34,7 @@ function Charts({ live }) {
   return html`
     <div class="charts">
       <${Chart} title="Throughput" times=${times} format=${perSecond} series=${[line("in", "numRecordsInPerSecond", "--chart-1"), line("out", "numRecordsOutPerSecond", "--chart-2")]} />
-      <${Chart} title="Latency" times=${times} format=${duration} series=${[line("record to result", "latencyMs", "--chart-3"), line("epoch", "epochDurationMs", "--chart-4")]} />
+      <${Chart} title="Latency" times=${times} format=${duration} series=${[line("end to end", "outputLatency", "--chart-3"), line("epoch", "epochDuration", "--chart-4")]} />
       <${Chart} title="Checkpoint duration" times=${times} format=${duration} series=${[line("duration", "lastCheckpointDuration", "--chart-5")]} note="No checkpoint yet" />
     </div>
   `;

@@ -14,14 +14,17 @@ export function StateTab({ job, live, over }) {
   const [chosen, setChosen] = useState(null);
   if (over) return html`<${Empty} title="The job is over">State can be asked while a job runs; what it left is in its savepoints.<//>`;
   return html`<${Fetched} of=${found} title="The state cannot be read">
-    ${({ operators, epoch }) => {
+    ${({ operators }) => {
       if (!operators.length) return html`<${Empty} title="No keyed state">No operator of this job keeps state by key.<//>`;
       const states = operators.flatMap((operator) => operator.states.map((state) => ({ ...state, operator })));
       const current = states.find((state) => idOf(state) === chosen) || states[0];
       return html`
         <div class="state-browser">
-          <${Card} title="States" aside=${epoch !== undefined && html`<span class="dim">epoch ${epoch}</span>`}><${StateList} operators=${operators} chosen=${idOf(current)} onChoose=${setChosen} /><//>
-          <div class="state-side"><${Lookup} key=${idOf(current)} jobId=${job.jid} state=${current} /><${HotKeys} live=${live} operators=${operators} /></div>
+          <div class="state-side">
+            <${Card} title="States"><${StateList} operators=${operators} chosen=${idOf(current)} onChoose=${setChosen} /><//>
+            <${Sizes} live=${live} />
+          </div>
+          <div class="state-side state-lookup"><${Lookup} key=${idOf(current)} jobId=${job.jid} state=${current} /><${HotKeys} live=${live} /></div>
         </div>
       `;
     }}
@@ -34,13 +37,13 @@ function StateList({ operators, chosen, onChoose }) {
   return operators.map(
     (operator) => html`
       <div class="state-group" key=${operator.uid}>
-        <h3 title=${operator.uid}>${operator.name || operator.uid}${operator.key_type && html` <small>by ${operator.key_type}</small>`}</h3>
+        <h3 title=${operator.uid}>${operator.name || operator.uid} <small>epoch ${operator.epoch}</small></h3>
         ${operator.states.map((state) => {
           const id = idOf({ ...state, operator });
           return html`
             <button key=${id} class="state-item" aria-pressed=${String(id === chosen)} onClick=${() => onChoose(id)}>
-              <span><b>${state.name}</b> <small>${[state.kind, state.type].filter(Boolean).join(" · ")}</small></span>
-              <span class="dim">${[state.entries !== undefined && state.entries !== null && `${count(state.entries)} entries`, state.bytes && bytes(state.bytes)].filter(Boolean).join(" · ")}</span>
+              <span><b>${state.name}</b> <small>${[state.kind, state.type, state.ttl && "TTL"].filter(Boolean).join(" · ")}</small></span>
+              <span class="dim">${count(state.entries)} ${state.entries === 1 ? "key" : "keys"}</span>
             </button>
           `;
         })}
@@ -66,7 +69,7 @@ function Lookup({ jobId, state }) {
     event.preventDefault();
     ask(`${base}/${encodeURIComponent(key)}?isolation=${isolation}`, "value");
   };
-  const browse = (after) => ask(`${base}?limit=${PAGE}&isolation=${isolation}${after === undefined ? "" : `&after=${encodeURIComponent(after)}`}`, "page");
+  const browse = (page) => ask(`${base}?limit=${PAGE}&isolation=${isolation}${page === undefined ? "" : `&page=${encodeURIComponent(page)}`}`, "page");
   return html`
     <${Card} title=${`${state.operator.name || state.operator.uid} / ${state.name}`}>
       <form class="lookup" onSubmit=${look}>
@@ -90,7 +93,7 @@ function Lookup({ jobId, state }) {
 
 const Value = ({ answer }) => html`
   <pre class="value">${shown(answer.value)}</pre>
-  <${Facts} rows=${[["Isolation", answer.isolation], ["Epoch", answer.epoch], ["Partition", answer.partition]]} />
+  <${Facts} rows=${[["Key", JSON.stringify(answer.key)], ["As of epoch", answer.epoch]]} />
 `;
 
 function Page({ page, onMore }) {
@@ -99,19 +102,28 @@ function Page({ page, onMore }) {
     { title: "Value", cell: (row) => html`<code class="wrap">${JSON.stringify(row.value)}</code>`, grow: true },
   ];
   return html`
-    <${Table} caption="Keys" columns=${columns} rows=${page.entries} rowKey=${(row) => JSON.stringify(row.key)} empty="No key has a value." />
-    ${page.next !== undefined && page.next !== null && html`<p><button onClick=${() => onMore(page.next)}>Next ${PAGE}</button></p>`}
+    <${Table} caption="Keys" columns=${columns} rows=${page.values} rowKey=${(row) => JSON.stringify(row.key)} empty="No key has a value." />
+    ${page["next-page"] !== null && html`<p><button onClick=${() => onMore(page["next-page"])}>Next ${PAGE}</button></p>`}
   `;
 }
 
 const shown = (value) => (typeof value === "string" ? JSON.stringify(value) : JSON.stringify(value, null, 2));
 
-function HotKeys({ live, operators }) {
-  const names = Object.fromEntries(operators.map((operator) => [operator.vertex, operator.name]));
+function Sizes({ live }) {
+  const rows = Object.entries(live?.vertices || {}).flatMap(([id, { name, aggregate }]) => (aggregate.stateEntries === undefined ? [] : [{ id, name, ...aggregate }]));
+  const columns = [
+    { title: "Vertex", cell: (row) => row.name, grow: true },
+    { title: "Keys", cell: (row) => count(row.stateEntries), value: (row) => row.stateEntries, right: true },
+    { title: "Size", cell: (row) => bytes(row.stateBytes), value: (row) => row.stateBytes, right: true },
+  ];
+  return html`<${Card} title="Sizes"><${Table} caption="Sizes" columns=${columns} rows=${rows} rowKey=${(row) => row.id} empty="No figures yet." /><p class="card-body dim">Keys of all states of a vertex; size of what a restore of the last checkpoint reads.</p><//>`;
+}
+
+function HotKeys({ live }) {
   const rows = Object.entries(live?.vertices || {}).flatMap(([vertex, figures]) => (figures.hotKeys || []).map((hot) => ({ ...hot, vertex })));
   const columns = [
     { title: "Key", cell: (row) => html`<code>${row.key}</code>`, grow: true },
-    { title: "Operator", cell: (row) => names[row.vertex] || "–" },
+    { title: "Operator", cell: (row) => row.operator },
     { title: "Share of records", cell: (row) => percent(row.share), value: (row) => row.share, right: true },
   ];
   return html`<${Card} title="Hot keys"><${Table} caption="Hot keys" columns=${columns} rows=${rows} rowKey=${(row) => `${row.vertex} ${row.key}`} empty="No key stands out." /><//>`;

@@ -1,7 +1,7 @@
 // Event time: where each subtask of each vertex is, and how far behind the furthest one.
 import { path } from "../api.js";
 import { html } from "../dom.js";
-import { duration, isTime, watermark } from "../format.js";
+import { duration, isTime, time, watermark } from "../format.js";
 import { figuresOf } from "../model.js";
 import { Card } from "../parts/figure.js";
 import { Fetched } from "../parts/notice.js";
@@ -15,7 +15,24 @@ export const WatermarksTab = ({ job, live }) => html`
 
 function Vertex({ job, vertex, live }) {
   const found = usePolled(path`jobs/${job.jid}/vertices/${vertex.id}/watermarks`);
-  return html`<${Card} title=${vertex.name}><${Fetched} of=${found}>${(marks) => html`<${Subtasks} marks=${marks} figures=${figuresOf(live, vertex.id).subtasks} />`}<//><//>`;
+  const { subtasks, channels = [] } = figuresOf(live, vertex.id);
+  return html`
+    <${Card} title=${vertex.name}>
+      <${Fetched} of=${found}>${(marks) => html`<${Subtasks} marks=${marks} figures=${subtasks} />`}<//>
+      ${channels.length > 0 && html`<${Channels} channels=${channels} />`}
+    <//>
+  `;
+}
+
+/** What the vertex waits for: its watermark is the lowest of these, but for idle ones. */
+function Channels({ channels }) {
+  const columns = [
+    { title: "Waits for", cell: (row) => row.channel, value: (row) => row.channel, grow: true },
+    { title: "Watermark", cell: (row) => watermark(row.watermark), value: (row) => row.watermark },
+    { title: "Last record", cell: (row) => (row.silent_since === null ? "–" : time(row.silent_since)), value: (row) => row.silent_since, right: true },
+    { title: "Idle", cell: (row) => (row.idle ? "idle: not waited for" : "–") },
+  ];
+  return html`<${Table} caption="Channels" columns=${columns} rows=${channels} rowKey=${(row) => row.channel} />`;
 }
 
 function Subtasks({ marks, figures }) {

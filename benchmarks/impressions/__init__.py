@@ -1,0 +1,1 @@
+"""Tweet impressions: a million counters, read in place, or flushed to Redis every interval."""

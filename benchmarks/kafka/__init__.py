@@ -1,0 +1,1 @@
+"""From Kafka to Kafka: a keyed count with one output per record."""

@@ -1,0 +1,59 @@
+"""The case of this folder, with its sizes and promises."""
+
+from __future__ import annotations
+
+from benchmarks.case import PARALLELISM, Case, Contender, Target, paired
+from benchmarks.harness.process import Program
+
+RECORDS = 3_000_000
+CASE = "kafka"
+GENERATOR = "headwater, generator to a counter"
+AT_LEAST_ONCE = "headwater, Kafka to Kafka, at least once"
+EXACTLY_ONCE = "headwater, Kafka to Kafka, exactly once"
+
+
+def kafka_cases() -> tuple[Case, ...]:
+    return (
+        Case(
+            CASE,
+            "Keyed count, one output per record, from Kafka to Kafka (the test broker, on the same cores)",
+            "rate",
+            "records/s",
+            (
+                _contender(GENERATOR, ""),
+                _contender(AT_LEAST_ONCE, "AT_LEAST_ONCE"),
+                _contender(EXACTLY_ONCE, "EXACTLY_ONCE"),
+            ),
+            columns=(("records", "records"), ("seconds", "seconds")),
+        ),
+    )
+
+
+def kafka_targets() -> tuple[Target, ...]:
+    return (
+        Target(
+            CASE,
+            "Kafka to Kafka, exactly once / generator to a counter",
+            lambda look: paired(look, CASE, EXACTLY_ONCE, GENERATOR),
+            0.6,
+            at_least=True,
+        ),
+        Target(
+            CASE,
+            "Kafka to Kafka, exactly once / at least once",
+            lambda look: paired(look, CASE, EXACTLY_ONCE, AT_LEAST_ONCE),
+            0.75,
+            at_least=True,
+        ),
+    )
+
+
+def _contender(name: str, guarantee: str) -> Contender:
+    sizes: dict[str, str | int | float] = {"records": RECORDS, "parallelism": PARALLELISM, "guarantee": guarantee}
+    return Contender(
+        name,
+        Program("benchmarks.kafka.headwater_job", sizes),
+        repeats=2,
+        quick=(("records", 40_000),),
+        peer=False,
+    )

@@ -1,0 +1,29 @@
+"""A record that a source could not make sense of, with what is needed to look at it and to read it again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class Rejected:
+    """One rejected record. It travels with the epoch that read it, as a record does."""
+
+    raw: bytes | None
+    """The bytes as they came; None if there are none to keep."""
+    error: str
+    """What is wrong with it, for people."""
+    where: str
+    """Where it was found, for people: a file and line, or topic, partition and offset."""
+    split_id: str = ""
+    """The split that it was read from."""
+    position: object = None
+    """A position of the split's reader at which the record is read again; None if there is none."""
+    timestamp_ms: int | None = None
+    """Of the record, if the source knows it."""
+    attributes: dict[str, bytes | str | int | None] = field(default_factory=dict)
+    """What else the source knows about it: key, headers ..."""
+
+
+REJECTED_TAG_ID = "headwater-rejected"
+"""The side output of a source that carries its `Rejected` records."""
