@@ -15,7 +15,7 @@ IN_RAM := $(if $(MEMORY),TMPDIR=$(MEMORY))
 IN_PAIRS := --numprocesses 2 --dist loadfile
 
 .DEFAULT_GOAL := help
-.PHONY: help setup java demo test test-fast test-long chaos check bench parity parity-rest parity-functions fmt docs lock clean
+.PHONY: help setup java demo test test-fast test-long chaos check bench parity parity-sql parity-rest parity-functions fmt docs lock clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -74,6 +74,9 @@ bench: java setup ## Measure against PyFlink, Spark, bytewax and a bare loop; wr
 
 parity: java setup ## Record anew what PyFlink does (names, keys, outputs of programs); writes docs/pyflink.md
 	$(BIN)/python scripts/parity_record.py
+
+parity-sql: java setup ## Record anew what Flink SQL gives in batch mode (for the test of headwater's)
+	$(BIN)/python scripts/sql_record.py
 
 parity-rest: java setup ## Record anew what Flink's REST answers (for the contract test of headwater's)
 	$(BIN)/python scripts/record_flink_rest.py

@@ -41,8 +41,11 @@ NEIGHBOURS = {
 ONLY_FOR_USERS = "testing"
 """Public helpers for tests: the product itself must not lean on them."""
 
-EXCEPTIONS = {("headwater/datastream/executor.py", "headwater.runtime.job.launcher")}
-"""The one upward import: `execute()` finds the runtime lazily, so that building a job never loads Spark."""
+EXCEPTIONS = {
+    ("headwater/datastream/executor.py", "headwater.runtime.job.launcher"),
+    ("headwater/table/batch/executor.py", "headwater.runtime.spark.batch_tables"),
+}
+"""The upward imports: running finds the runtime lazily, so that building a job or a query never loads Spark."""
 
 RUNTIME_LAYERS = ("epoch", "stage", "slot", "job", "spark")
 """The runtime's own layers, from the lowest to the highest. Its other modules may import all of them."""

@@ -39,6 +39,13 @@ class PatternError(PlanError):
     """A pattern of events cannot mean anything: two steps of one name, a loop of no events, an unknown field."""
 
 
+class SqlError(PlanError):
+    """SQL text, or a call of the Table API, that means nothing. The text has line and column where there is SQL text.
+
+    Raised before anything runs.
+    """
+
+
 class StateError(HeadwaterError):
     """State is used in a way that its descriptor, or the current key, does not allow."""
 

@@ -524,5 +524,13 @@ SERVER_ALLOWED_HOSTS = ConfigOption(
     "list",
 )
 
+# -- tables and SQL
+
+LOCAL_TIME_ZONE = _text(
+    "table.local-time-zone",
+    "UTC",
+    "Time zone of SQL: in which TIMESTAMP_LTZ values are shown and days begin. A name such as Europe/Berlin.",
+)
+
 OPTIONS: tuple[ConfigOption[Any], ...] = tuple(each for each in globals().values() if isinstance(each, ConfigOption))
 """All options above, in the order in which documentation shows them."""

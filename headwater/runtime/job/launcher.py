@@ -29,7 +29,6 @@ from headwater.common.config_options import (
     CHECKPOINTING_MIN_PAUSE,
     CHECKPOINTING_TIMEOUT,
     CHECKPOINTS_RETAINED,
-    DRIVER_MEMORY,
     EPOCH_DURATION,
     EPOCH_ENGINE,
     EPOCH_MAX_RECORDS,
@@ -45,7 +44,6 @@ from headwater.common.config_options import (
     STATE_DIRECTORY,
     STORAGE_OPTIONS,
     TOLERABLE_FAILED_CHECKPOINTS,
-    spark_settings,
 )
 from headwater.common.configuration import Configuration
 from headwater.common.errors import HeadwaterError
@@ -213,24 +211,9 @@ class Job:
         return context
 
     def _spark_settings(self) -> SparkSettings:
-        from headwater.runtime.spark.session import SparkSettings
+        from headwater.runtime.spark.settings import settings_of
 
-        configuration = self._configuration
-        master, memory = configuration.get(MASTER), _spark_memory(configuration.get(DRIVER_MEMORY))
-        confs = spark_settings(configuration)
-        asked = {key: (key, value) for key, value in confs.items()}
-        if configuration.is_set(MASTER):
-            asked.setdefault("spark.master", (MASTER.key, master))
-        if configuration.is_set(DRIVER_MEMORY):
-            asked.setdefault("spark.driver.memory", (DRIVER_MEMORY.key, memory))
-        return SparkSettings(
-            master=master,
-            app_name=self._plan.name,
-            driver_memory=memory,
-            log_level=configuration.get(LOG_LEVEL),
-            confs=confs,
-            asked=asked,
-        )
+        return settings_of(self._configuration, self._plan.name)
 
     def _run_plans(self, context: Any) -> Coordinator:
         """Run the job's plan to the end; after each rescale, run the new plan."""
@@ -459,8 +442,3 @@ atexit.register(_stop_all)
 def python_log_level(name: str) -> str:
     """Return Python's name of a headwater log level."""
     return {"WARN": "WARNING", "OFF": "CRITICAL"}.get(name, name)
-
-
-def _spark_memory(number_of_bytes: int | None) -> str:
-    """Return a memory size in Spark's notation. The default is a gibibyte: the JVM only moves chunks."""
-    return "1g" if number_of_bytes is None else f"{max(number_of_bytes >> 20, 1)}m"

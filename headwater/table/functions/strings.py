@@ -367,7 +367,7 @@ FUNCTIONS = (
     ),
     _define(
         "UPPER",
-        call(TEXT, result=_as_varchar),
+        call(TEXT, result=lambda types: types[0]),
         "UPPER(s)",
         "In capitals.",
         row_by_row(str.upper),
@@ -376,7 +376,7 @@ FUNCTIONS = (
     ),
     _define(
         "LOWER",
-        call(TEXT, result=_as_varchar),
+        call(TEXT, result=lambda types: types[0]),
         "LOWER(s)",
         "In small letters.",
         row_by_row(str.lower),

@@ -197,7 +197,9 @@ def _convert_tz(text: str, source: str, target: str) -> str | None:
     return java_patterns.write(DEFAULT_PATTERN, shown)
 
 
-_BIND_FORMAT: Any = one_of(call(TIMESTAMP, TEXT, result=t.STRING), call(TEXT, TEXT, result=t.STRING))
+_BIND_FORMAT: Any = one_of(
+    call(TIMESTAMP, TEXT, result=t.STRING, nullable=True), call(TEXT, TEXT, result=t.STRING, nullable=True)
+)
 
 FUNCTIONS = (
     FunctionDefinition(

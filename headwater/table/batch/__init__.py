@@ -1,0 +1,1 @@
+"""Batch: plans as Spark SQL, tables as Spark reads and writes them."""

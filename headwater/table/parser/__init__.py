@@ -1,0 +1,1 @@
+"""Flink's SQL: from text to syntax trees and back. Knows nothing of tables or types."""

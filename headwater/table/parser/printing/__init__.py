@@ -1,0 +1,1 @@
+"""From syntax trees back to text."""

@@ -1,0 +1,1 @@
+INSERT INTO nexmark_q15 SELECT DATE_FORMAT(`dateTime`, 'yyyy-MM-dd') AS `day`, COUNT(*) AS total_bids, COUNT(*) FILTER (WHERE price < 10000) AS rank1_bids, COUNT(DISTINCT bidder) AS total_bidders, COUNT(DISTINCT bidder) FILTER (WHERE price >= 10000 AND price < 1000000) AS rank2_bidders FROM bid GROUP BY DATE_FORMAT(`dateTime`, 'yyyy-MM-dd');
