@@ -170,16 +170,23 @@ def read_on(reader: StateReader, oracle: Oracle, done: threading.Event, seed: in
 
 
 def disturb(job: QueriedJob, seconds: float) -> int:
-    """Kill a slot, stop another, and so on. Return how many slots were hit."""
+    """Kill a slot, stop another, and so on; the stopped ones wake in the end. Return how many slots were hit."""
     until, hits = time.monotonic() + seconds, 0
-    signals = [signal.SIGKILL, signal.SIGSTOP]
-    while time.monotonic() < until:
-        threading.Event().wait(BETWEEN_KILLS)
-        slots = job.slots()
-        if slots:
-            with contextlib.suppress(psutil.Error):
-                slots[hits % len(slots)].send_signal(signals[hits % 2])
-                hits += 1
+    stopped: list[psutil.Process] = []
+    try:
+        while time.monotonic() < until:
+            threading.Event().wait(BETWEEN_KILLS)
+            slots = job.slots()
+            if slots:
+                victim = slots[hits % len(slots)]
+                with contextlib.suppress(psutil.Error):
+                    victim.send_signal((signal.SIGKILL, signal.SIGSTOP)[hits % 2])
+                    stopped += [victim] if hits % 2 else []
+                    hits += 1
+    finally:
+        for victim in stopped:
+            with contextlib.suppress(psutil.Error):  # most were ended when they did not answer
+                victim.send_signal(signal.SIGCONT)
     return hits
 
 
