@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 
 from headwater.common import SimpleStringSchema
 from headwater.datastream.connectors.kafka import (
@@ -41,10 +41,11 @@ def read_all(servers: str, topic: str, isolation: str = "read_committed") -> lis
     while len(ended) < len(partitions):
         message = consumer.poll(30)
         assert message is not None, "the broker does not answer"
-        if message.error() is not None:
-            ended.add(message.partition())
-        else:
+        error = message.error()
+        if error is None:
             found.append(KafkaRecord.of(message))
+        elif error.code() == KafkaError._PARTITION_EOF:
+            ended.add(message.partition())  # other errors pass: the client tries again
     consumer.close()
     return sorted(found, key=lambda record: (record.partition, record.offset))
 
