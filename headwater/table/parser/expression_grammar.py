@@ -7,6 +7,7 @@ from __future__ import annotations
 import dataclasses
 from abc import abstractmethod
 
+from headwater.common.errors import SqlError
 from headwater.table.parser.ast import expressions as ast
 from headwater.table.parser.ast.base import Expression, Query
 from headwater.table.parser.call_grammar import CallGrammar
@@ -113,9 +114,27 @@ class ExpressionGrammar(CallGrammar):
         return ast.Is(left, self.expect_any("NULL", "TRUE", "FALSE", "UNKNOWN"), negated)
 
     def _in(self, left: Expression, negated: bool) -> Expression:
-        if self.at("(") and self.at_query():
-            return ast.InQuery(left, self._query_in_parentheses(), negated)
+        query = self._possible_query()
+        if query is not None:
+            return ast.InQuery(left, query, negated)
         return ast.InList(left, self.in_parentheses(self.expression), negated)
+
+    def _possible_query(self) -> Query | None:
+        """Read `(query)` if it is one. Several parentheses may also begin an expression: `((SELECT 1) + 1)`."""
+        if not self.at("(") or not self.at_query():
+            return None
+        mark = self.mark()
+        self.advance()
+        may_be_operand = self.at("(")
+        try:
+            query = self.query()
+            if self.accept(")"):
+                return query
+        except SqlError:
+            if not may_be_operand:
+                raise
+        self.rewind(mark)
+        return None
 
     def _query_in_parentheses(self) -> Query:
         self.expect("(")
@@ -194,13 +213,9 @@ class ExpressionGrammar(CallGrammar):
 
     def _parenthesised(self) -> Expression:
         start = self.token.span
-        if self.at_query():
-            mark = self.mark()
-            self.advance()
-            query = self.query()
-            if self.accept(")"):
-                return ast.Subquery(query, span=self.since(start))
-            self.rewind(mark)  # ((SELECT 1) + 1)
+        query = self._possible_query()
+        if query is not None:
+            return ast.Subquery(query, span=self.since(start))
         self.advance()
         items = self.commas(self.expression)
         self.expect(")")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from headwater.common.errors import SqlError
 from headwater.table.parser.ast import expressions as ex
 from headwater.table.parser.ast import queries as ast
 from headwater.table.parser.ast.base import Expression, Query, Relation
@@ -89,9 +90,14 @@ class QueryGrammar(PatternGrammar):
             self.advance()
         elif not self.at("("):
             return (self.expression(),)
-        if self.at_query():
-            return (self.expression(),)
-        return self.in_parentheses(self.expression)
+        mark, may_be_query = self.mark(), self.at_query()
+        try:
+            return self.in_parentheses(self.expression)
+        except SqlError:
+            if not may_be_query:
+                raise
+        self.rewind(mark)  # VALUES (SELECT 1)
+        return (self.expression(),)
 
     # -- SELECT
 

@@ -448,3 +448,11 @@ SELECT 'a'
 SELECT a.b.c.d, - -1, a - -1, (a), ((a)) FROM t
 ---
 SELECT (a + b) * c, a + b * c, NOT (a AND b) OR c, (a OR b) AND c, a = b IS TRUE FROM t
+---
+VALUES (((SELECT NULL) IS NULL)), ((SELECT 1))
+---
+VALUES ((SELECT 1), 2)
+---
+SELECT (((SELECT 1) + 1)) FROM ((SELECT 1) UNION (SELECT 2)) AS t
+---
+SELECT a IN ((SELECT 1), 2), a IN (((SELECT 1) + 1)), a IN ((SELECT 1) UNION (SELECT 2)) FROM t
