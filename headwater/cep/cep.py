@@ -53,9 +53,10 @@ class CEP:
         """Look for the patterns that `patterns` brings: each record adds, replaces or removes one.
 
         A record is `{"id": text, "version": number, "pattern": {...}}` (see `headwater.cep.pattern_data`), or has
-        `"remove": true` instead of a pattern; or is the JSON of this. A change needs a greater version, and holds from
-        the epoch that reads it. Patterns may name `functions`. `partial_matches` of a version that is replaced or
-        removed are dropped ("drop"), or go on ("finish").
+        `"remove": true` instead of a pattern; or is the JSON of this. A change needs a greater version. It holds for
+        the events from its record's timestamp on; in processing time, or without a timestamp, from when it is read.
+        Patterns may name `functions`. `partial_matches` of a version that is replaced or removed are dropped ("drop"),
+        or go on ("finish").
         """
         if not isinstance(stream, DataStream):
             raise TypeMismatchError(f"CEP.dynamic_patterns() expects a stream, found {short_repr(stream)}")

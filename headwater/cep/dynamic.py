@@ -12,8 +12,10 @@ from headwater.cep.pattern_stream import PatternStream, keyed_stream, output_tag
 from headwater.common.errors import PatternError, TypeMismatchError, short_repr
 from headwater.common.output_tag import OutputTag
 from headwater.common.typeinfo import TypeInformation
+from headwater.common.watermark_strategy import WatermarkGenerator, WatermarkOutput, WatermarkStrategy
 from headwater.datastream.connected_streams import add_two_input_node
 from headwater.datastream.data_stream import DataStream
+from headwater.datastream.timestamps import has_watermarks
 from headwater.graph.transformation import OperatorTransformation
 from headwater.operators.cep.dynamic import DynamicCepOperator, PatternUpdate
 from headwater.operators.cep.functions import PatternProcessFunction
@@ -89,7 +91,10 @@ class DynamicPatternStream(PatternStream):
         )
 
     def _add(self, function: PatternProcessFunction, output_type: TypeInformation | None) -> DataStream:
-        keyed, patterns = keyed_stream(self._stream), self._patterns.broadcast()
+        keyed, patterns = keyed_stream(self._stream), self._patterns
+        if self._settings.event_time and not has_watermarks(patterns._transformation):
+            patterns = patterns.assign_timestamps_and_watermarks(WatermarkStrategy.for_generator(_AlwaysIdle))
+        patterns = patterns.broadcast()
         tag = None if self._rejected_tag is None else self._rejected_tag.tag_id
         factory = partial(
             DynamicCepOperator,
@@ -111,6 +116,16 @@ class DynamicPatternStream(PatternStream):
             needs_ticks=not self._settings.event_time,
         )
         return add_two_input_node((keyed, patterns), node, output_type)
+
+
+class _AlwaysIdle(WatermarkGenerator):
+    """For a stream of patterns that says nothing about time: it does not hold event time back."""
+
+    def on_event(self, event: Any, event_timestamp: int, output: WatermarkOutput) -> None:
+        output.mark_idle()
+
+    def on_periodic_emit(self, output: WatermarkOutput) -> None:
+        output.mark_idle()
 
 
 def check_patterns(stream: DataStream, patterns: Any) -> None:

@@ -131,7 +131,7 @@ def _drawn(lane: _Lane) -> list[str]:
         parts.append(f'<text x="{_x(column)}" y="{y - 9}" text-anchor="middle" fill="{colour}">{escape(step)}</text>')
     x = _x(lane.last)
     if lane.end:
-        mark = "✓" if lane.end == MATCHES else "⏱" if lane.end == OUT_OF_TIME else "✗"
+        mark = "✓" if lane.end == MATCHES else "…" if lane.end == OUT_OF_TIME else "✗"
         parts.append(f'<text x="{x + 9}" y="{y + 4}" fill="{colour}">{mark} {escape(lane.end)}</text>')
     return parts
 

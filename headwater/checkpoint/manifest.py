@@ -10,6 +10,7 @@ read and checked without the job's classes.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Final
 
 import msgspec
@@ -21,6 +22,8 @@ from headwater.common.errors import CheckpointError
 from headwater.common.ids import Place
 
 FORMAT_VERSION: Final = 1
+HOLDING_VERSION: Final = 2
+"""Of manifests that hold output back: a headwater that does not know of it must not go on without it."""
 
 _MAGIC: Final = b"HWMANIF\0"
 
@@ -66,6 +69,15 @@ class SourceRecord(msgspec.Struct, omit_defaults=True):
     """{watermark key: event time of the source as a whole}, for a source without splits."""
 
 
+class HeldRecord(msgspec.Struct, omit_defaults=True):
+    """Output of one sink that no checkpoint has made visible yet."""
+
+    items: list[bytes]
+    """Pickled committables."""
+    again_ms: int | None = None
+    """When the sink wants to be asked again, in processing time."""
+
+
 class BaseRecord(msgspec.Struct, frozen=True):
     """The manifest from which a driver goes on."""
 
@@ -106,6 +118,8 @@ class Manifest(msgspec.Struct, omit_defaults=True):
     """{source uid: its splits}"""
     committables: dict[str, list[bytes]] = {}
     """{sink uid: pickled committables of this epoch}"""
+    held: dict[str, HeldRecord] = {}
+    """{sink uid: output that a later checkpoint makes visible}"""
     counters: dict[str, int] = {}
     finished: bool = False
     """The job's input has ended and this is its last epoch."""
@@ -126,6 +140,10 @@ class Manifest(msgspec.Struct, omit_defaults=True):
                 return record
         return None
 
+    def sinks_with_output(self, committables: Mapping[str, list[bytes]]) -> set[str]:
+        """Uids of the sinks that a job needs which goes on from here and commits `committables`."""
+        return {uid for uid, items in committables.items() if items} | set(self.held)
+
     def snapshot_names(self) -> set[str]:
         """Names of all snapshot files that this manifest needs."""
         snapshots = [snapshot for record in self.partitions for snapshot in record.snapshots]
@@ -142,7 +160,7 @@ _decoder = msgspec.msgpack.Decoder(Manifest)
 
 def encode_manifest(manifest: Manifest) -> bytes:
     """The bytes of a manifest file."""
-    return seal(_MAGIC, FORMAT_VERSION, _encoder.encode(manifest))
+    return seal(_MAGIC, HOLDING_VERSION if manifest.held else FORMAT_VERSION, _encoder.encode(manifest))
 
 
 def decode_manifest(content: bytes, file: str, epoch: int | None = None) -> Manifest:
@@ -151,13 +169,14 @@ def decode_manifest(content: bytes, file: str, epoch: int | None = None) -> Mani
     Anything else raises CheckpointError.
     """
     try:
-        manifest = _decoder.decode(unseal(_MAGIC, (FORMAT_VERSION,), content, "manifest"))
+        manifest = _decoder.decode(unseal(_MAGIC, (FORMAT_VERSION, HOLDING_VERSION), content, "manifest"))
     except BrokenSealError as error:
         if error.version is None:
             raise _damaged(file, epoch, str(error)) from None
         raise CheckpointError(
-            f"{_what(file, epoch)} has format version {error.version}; this headwater reads version "
-            f"{FORMAT_VERSION}. Run the job with the version that wrote it, or restore the file from a copy"
+            f"{_what(file, epoch)} has format version {error.version}; this headwater reads versions "
+            f"{FORMAT_VERSION} and {HOLDING_VERSION}. Run the job with the version that wrote it, or restore the file "
+            "from a copy"
         ) from None
     except msgspec.MsgspecError as error:
         raise _damaged(file, epoch, f"its content cannot be read: {error}") from error

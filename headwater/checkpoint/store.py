@@ -1,7 +1,7 @@
 """Manifests in a checkpoint storage: each is written once and read strictly; files that none needs are deleted.
 
-This is the edge: it does I/O and no thinking. What to do with what it reads is decided in protocol.py; who may write,
-and whose manifests count, in claims.py.
+This is the edge: it does I/O and no thinking. What to do with what it reads is decided in start/decision.py; who may
+write, and whose manifests count, in start/claims.py.
 
 `NEWEST` is the newest manifest once more, on a local disk as a second name of the same file. It is made after the
 manifest and before any of its output is visible. So a newer manifest than all in `manifests` is lost, and is found in
@@ -396,7 +396,7 @@ class ManifestStore:
             return 0
         kept = epochs[-keep:]
         unneeded = self._unneeded(kept, protected, before_epoch=kept[0])
-        # A damaged manifest needs files that nobody knows by heart.
+        # Nobody knows which files a damaged manifest needs.
         self._last_sweep = time.monotonic() if all(epoch in self._needed for epoch in kept) else None
         return self._delete_old(epochs[:-keep], unneeded)
 
@@ -425,7 +425,7 @@ class ManifestStore:
         return names + self._temporary_files()
 
     def _temporary_files(self) -> list[str]:
-        """What drivers that died have left of files that are none. Snapshots and splits have names that tell."""
+        """Files that dead drivers did not finish. (Snapshots and splits are recognised by their names.)"""
         names = [f"{MANIFESTS}/{name}" for name in self._storage.list(MANIFESTS)]
         if self.layout.is_local and self._claim is not None:
             names += [name for name in self._storage.list("") if not name.startswith(".")]

@@ -7,9 +7,9 @@ A **sink** is written in two phases. Tasks write and prepare; the driver commits
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, BinaryIO, Protocol
 
 from headwater.common.rejected import Rejected
@@ -40,6 +40,19 @@ class TimedBatch(list[Any]):
         self.timestamps = timestamps
 
 
+class Blocks(list[Any]):
+    """Records that are blocks of rows, such as batches of Arrow: what `read_batch` returns so that rows are counted.
+
+    `rows` is how many rows they have together.
+    """
+
+    __slots__ = ("rows",)
+
+    def __init__(self, records: Sequence[Any], rows: int) -> None:
+        super().__init__(records)
+        self.rows = rows
+
+
 class SplitReader(ABC):
     """Reads one split, from one position on, in one process: for one epoch, or for several one after the other."""
 
@@ -48,6 +61,8 @@ class SplitReader(ABC):
 
     Otherwise records that can change are copied, because an operator may change them.
     """
+    batch_records: int | None = None
+    """How many records it likes to be asked for at once; None: as many as suit the engine."""
 
     @abstractmethod
     def read_batch(self, max_records: int) -> list[Any] | None:
@@ -55,7 +70,8 @@ class SplitReader(ABC):
 
         Called again and again until the epoch's budget is used, or [] or None came back. After [] a later epoch may ask
         the same reader again. Must not wait for records: epochs of other splits would wait, too.
-        A reader that knows the records' timestamps returns a `TimedBatch`.
+        A reader that knows the records' timestamps returns a `TimedBatch`, one of blocks of rows `Blocks`, whose rows
+        are counted; a block may have more of them.
         """
 
     @abstractmethod
@@ -115,6 +131,22 @@ class Source(ABC):
     def discover_splits(self, parallelism: int, known: frozenset[str]) -> list[Split]:
         """Return splits whose ids are not in `known`. `parallelism` is a hint for how many to make at first."""
 
+    def read_after(self, split: Split) -> Collection[str]:
+        """Return the ids of splits that must be read to their end before `split` is opened. Called in the driver.
+
+        For splits whose records follow others' (the parents of a shard). Ids that were never offered do not count.
+        The answer is the same whenever it is asked for, also by a driver that has only just restored the split.
+        """
+        return ()
+
+    def continue_after(self, parallelism: int, known: frozenset[str], watermark_ms: int | None) -> list[Split]:
+        """All splits that were found are read to their end: return those that come after them; [] if there are none.
+
+        For a source that is read in stages. `watermark_ms` is the event time that it has reached, if there is any.
+        Called in the driver. A bounded source that returns [] has ended; another one is asked again.
+        """
+        return []
+
     @abstractmethod
     def open_reader(self, split: Split, position: Any | None) -> SplitReader:
         """Open `split` at `position` (None: from its start). Called in a task, at most once per split and epoch."""
@@ -132,6 +164,14 @@ class Source(ABC):
         Called in the driver if somebody takes them.
         """
         return self
+
+    def read_again(self, rejected: Rejected) -> Sequence[Any]:
+        """Return the records in what a reader of this source rejected, as its format reads them now.
+
+        Called in a task, for dead letters that are put through again; only `raw`, `where`, `timestamp_ms` and
+        `attributes` are as they were. What it raises rejects them again.
+        """
+        raise NotImplementedError(f"{type(self).__name__} cannot read rejected records again")
 
     def checkpoint_committed(self, positions: Mapping[str, Any]) -> None:
         """A durable checkpoint holds these positions, {split id: position}, and its output is visible.
@@ -165,6 +205,13 @@ class SinkWriter(ABC):
         Committables are pickled into the manifest: small, and enough to commit from another process, days later.
         """
 
+    def make_durable(self) -> None:
+        """Make durable what the last `prepare_commit` left to this call, for writers that wait for a disk.
+
+        Called after each `prepare_commit`, before anybody relies on its committables, while the partition's state is
+        persisted, too. If it raises, the epoch fails, and the writer is closed.
+        """
+
     def abort(self) -> None:
         """Forget what was written since the last `prepare_commit`."""
 
@@ -176,16 +223,39 @@ class ReusableSinkWriter(SinkWriter):
     """A writer that stays open between epochs, for what is dear to open: a connection, a buffer, a directory.
 
     `create_writer` makes it for its first epoch. It goes to the next one with `begin_epoch` if its last call was a
-    `prepare_commit` that returned; after an error or `abort` it is closed, and another one is made.
+    `make_durable` that returned; after an error or `abort` it is closed, and another one is made.
     """
 
     @abstractmethod
     def begin_epoch(self, context: WriterContext) -> None:
         """Write for another epoch attempt from now on. Called before its first record; not in an epoch without any.
 
-        Only `attempt_id` and `epoch` of `context` differ. The attempt before may have failed since its
+        Only `attempt_id`, `epoch` and `now_ms` of `context` differ. The attempt before may have failed since its
         `prepare_commit`: then its committables will not be committed, and the same records come again.
         """
+
+
+@dataclass(frozen=True)
+class CheckpointMoment:
+    """When a checkpoint is cut."""
+
+    epoch: int
+    now_ms: int
+    """The epoch's processing time, which never goes back."""
+    final: bool = False
+    """The job ends with this checkpoint, or a savepoint is made of it: hold nothing back."""
+
+
+@dataclass(frozen=True)
+class Selection:
+    """What a checkpoint makes visible, and what it holds back."""
+
+    due: list[Any]
+    """Committables for `Committer.commit`."""
+    held: list[Any] = field(default_factory=list)
+    """Committables for the next `Committer.select`. The manifest names them, so they survive whatever the job does."""
+    again_ms: int | None = None
+    """Cut a checkpoint at this processing time even if nothing else calls for one. None: no need to."""
 
 
 class Committer(ABC):
@@ -196,6 +266,19 @@ class Committer(ABC):
 
     def open(self, context: CommitterContext) -> None:
         """Learn whose output it commits. Called once, before any other call."""
+
+    def select(self, prepared: list[Any], held: list[Any], moment: CheckpointMoment) -> Selection:
+        """Choose what the checkpoint that is cut now makes visible; the rest is held for a later one.
+
+        For output that should become visible in larger pieces than one checkpoint's. `prepared` are the committables
+        of the epochs since the last checkpoint, `held` is what that one held. What is returned may be others than what
+        was given: several that became one. Called in the driver between two epochs. It must be quick and must change
+        nothing: the checkpoint may fail, and then the same `held` comes again, with more `prepared`.
+        """
+        return Selection([*held, *prepared])
+
+    def holding(self, held: list[Any]) -> None:
+        """Learn what the last durable checkpoint holds back: `find_leftovers`, which is called next, spares it."""
 
     concurrency: int = 1
     """How many calls of `commit` may run at once, each with some of an epoch's committables. 1: one call with all."""
@@ -263,6 +346,8 @@ class CommitterContext:
     resumed_epoch: int = -1
     """The job resumes from the checkpoint of this epoch: the output of epochs up to it may have been committed before,
     by another driver. -1: the job starts from nothing."""
+    spark_session: Callable[[], Any] | None = None
+    """Returns the job's Spark session. None: the job runs without Spark."""
 
 
 @dataclass(frozen=True)
@@ -280,10 +365,16 @@ class WriterContext:
     """The identity of the operator across versions of the job."""
     files: OutputFiles | None = None
     """Where large output can wait for its commit. None: the job has no checkpoint storage, as in BATCH mode."""
+    now_ms: int = 0
+    """The epoch's processing time. A replayed epoch has the same."""
 
 
 class Sink(ABC):
     """Where records go. Pickled to the tasks."""
+
+    insert_only: bool = False
+    """True if it writes every row as a new one. Then rows of the kinds UPDATE_BEFORE and DELETE are refused before
+    a writer gets them, as if it had raised SerializationError."""
 
     eager: bool = False
     """Commit after every epoch, even if the next checkpoint is further away. Output is then at least once: when the job

@@ -18,6 +18,7 @@ SOURCE = "source"
 FUNCTION = "function"
 KEY = "key"
 SINK = "sink"
+REPLAYED = "replayed"
 
 
 @dataclass(frozen=True)
@@ -30,7 +31,10 @@ class DeadLetter:
     operator: str
     operator_uid: str
     stage: str
-    """What refused it: "source" (a format), "function", "key" (a key selector behind the operator) or "sink"."""
+    """What refused it: "source" (a format), "function", "key" (a key selector behind the operator) or "sink".
+
+    "replayed": this is no refused record. It says that the letter `replaces` was put through again, without an error.
+    """
     error: str
     where: str
     """Where it was found: a file and line, or topic, partition and offset; for a function the epoch and partition."""
@@ -44,11 +48,17 @@ class DeadLetter:
     timestamp_ms: int | None = None
     attributes: dict[str, bytes | str | int | None] = field(default_factory=dict)
     """What else the source knows about it: key, headers ..."""
+    input_index: int = 0
+    """Which input of the operator it came from."""
+    consumer_uid: str = ""
+    """Of a "key" letter: the operator that the record was on its way to."""
+    replaces: str = ""
+    """The id of the letter that was put through again and became this one."""
 
     @staticmethod
     def of_source(rejected: Rejected, operator: str, uid: str, job_id: str, epoch: int, now_ms: int) -> DeadLetter:
         return DeadLetter(
-            id=letter_id(job_id, uid, rejected.where),
+            id=letter_id(job_id, uid, rejected.where, *((rejected.replaces, epoch) if rejected.replaces else ())),
             job_id=job_id,
             operator=operator,
             operator_uid=uid,
@@ -61,6 +71,35 @@ class DeadLetter:
             rejected_at_ms=now_ms,
             timestamp_ms=rejected.timestamp_ms,
             attributes=dict(rejected.attributes),
+            replaces=rejected.replaces,
+        )
+
+    def as_rejected(self, error: str = "") -> Rejected:
+        """What a source rejected, as its reader handed it over: to be read again, or (with `error`) rejected again."""
+        return Rejected(
+            self.raw,
+            error or self.error,
+            self.where,
+            timestamp_ms=self.timestamp_ms,
+            attributes=dict(self.attributes),
+            replaces=self.id,
+        )
+
+    def replayed(self, job_id: str, epoch: int, now_ms: int) -> DeadLetter:
+        """The mark that this letter is done. It travels as letters do, so it counts when its epoch is committed."""
+        return DeadLetter(
+            id=letter_id(job_id, self.id, REPLAYED, epoch),
+            job_id=job_id,
+            operator=self.operator,
+            operator_uid=self.operator_uid,
+            stage=REPLAYED,
+            error="",
+            where=f"epoch {epoch}",
+            raw=None,
+            record=self.record,
+            epoch=epoch,
+            rejected_at_ms=now_ms,
+            replaces=self.id,
         )
 
     def value(self) -> Any:

@@ -161,6 +161,17 @@ class UserCodeError(HeadwaterError):
         )
 
 
+class UserFunctionError(UserCodeError):
+    """A function of a user in SQL raised. `operator_name` is the function, with its place in the SQL text."""
+
+    def __str__(self) -> str:
+        return (
+            f"function {self.operator_name} failed: {self.cause_repr}\n"
+            f"  arguments: {self.record_repr}\n"
+            f"{self.user_traceback.rstrip()}"
+        )
+
+
 def short_repr(value: Any, limit: int = MAX_RECORD_CHARS) -> str:
     """`repr(value)` cut at `limit` characters; never raises, because it is called while another error is reported."""
     try:

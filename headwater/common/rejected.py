@@ -23,6 +23,8 @@ class Rejected:
     """Of the record, if the source knows it."""
     attributes: dict[str, bytes | str | int | None] = field(default_factory=dict)
     """What else the source knows about it: key, headers ..."""
+    replaces: str = ""
+    """The id of the dead letter that was read again and rejected again."""
 
 
 REJECTED_TAG_ID = "headwater-rejected"

@@ -21,6 +21,8 @@ _WORDS = (
     "basic-auth", "jaas.config", "http-headers", "credential", "access.key", "access-key", "private.key",
 )  # fmt: skip
 """Flink's (GlobalConfiguration), and those that name keys of stores and clients."""
+_IN_QUERY = re.compile(r"(?<=[?&;])(password|pwd)=(?!\$\{)[^&;\s'\"]+", re.IGNORECASE)
+_OPTION = re.compile(r"'([^'\n]+)'(\s*=\s*)'((?:[^'\n]|'')*)")
 _IN_URL = re.compile(r"(?<=://)([^/@\s:]*):([^/@\s]+)@")
 
 
@@ -62,9 +64,21 @@ def shown(settings: Mapping[str, str]) -> dict[str, str]:
     }
 
 
+def masked(sql: str) -> str:
+    """Return a part of a statement with the values of its secret options as stars: as long as it was."""
+
+    def stars(match: re.Match[str]) -> str:
+        key, between, value = match.groups()
+        secret = names_a_secret(key) and not _REFERENCE.fullmatch(value)
+        shown = "*" * len(value) if secret or without_passwords(value) != value else value
+        return f"'{key}'{between}'{shown}"
+
+    return _OPTION.sub(stars, sql)
+
+
 def without_passwords(text: str, *secrets: str) -> str:
     """Return `text` with passwords in URLs, and each of `secrets`, replaced by stars: for errors of other libraries."""
     for secret in secrets:
         if secret:
             text = text.replace(secret, HIDDEN)
-    return _IN_URL.sub(rf"\1:{HIDDEN}@", text)
+    return _IN_QUERY.sub(rf"\1={HIDDEN}", _IN_URL.sub(rf"\1:{HIDDEN}@", text))

@@ -8,12 +8,16 @@ from collections.abc import Callable
 from typing import Any
 
 from headwater.common.errors import ConfigurationError, SerializationError, short_repr
+from headwater.common.row_changes import is_insert_only
 from headwater.common.string_form import to_flink_string
 from headwater.common.types import Row
 
 
 class SerializationSchema(ABC):
     """Makes the bytes of one record."""
+
+    insert_only: bool = False
+    """True if rows become the same bytes whatever their kind: sinks then refuse rows that take something back."""
 
     @abstractmethod
     def serialize(self, value: Any) -> bytes: ...
@@ -96,6 +100,11 @@ class Encoder:
     def __init__(self, encode: Callable[[Any], bytes]) -> None:
         self._encode = encode
 
+    @property
+    def insert_only(self) -> bool:
+        """As of a `SerializationSchema`."""
+        return is_insert_only(self._encode)
+
     @staticmethod
     def simple_string_encoder(charset_name: str = "UTF-8") -> Encoder:
         """One line per record: its text as `print()` shows it for a stream with a declared type."""
@@ -123,6 +132,7 @@ class _LineEncoder:
 class _SchemaLines:
     def __init__(self, schema: SerializationSchema) -> None:
         self._schema = schema
+        self.insert_only = is_insert_only(schema)
 
     def __call__(self, value: Any) -> bytes:
         line = self._schema.serialize(value)

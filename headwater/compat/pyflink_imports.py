@@ -23,6 +23,7 @@ PYFLINK = "pyflink"
 HEADWATER = "headwater"
 
 _PASSED_ON = {
+    ("headwater.table.table_environment", "StreamTableEnvironment"): "headwater.table.stream_table_environment",
     ("headwater.common", "AvroRowDeserializationSchema"): "headwater.datastream.formats.avro",
     ("headwater.common", "AvroRowSerializationSchema"): "headwater.datastream.formats.avro",
     ("headwater.common", "CsvRowDeserializationSchema"): "headwater.datastream.formats.csv",

@@ -22,7 +22,7 @@ from headwater.common.serialization import Encoder
 from headwater.common.watermark_strategy import TimestampAssigner
 from headwater.datastream import StreamExecutionEnvironment
 from headwater.datastream.connectors.data_generator import DataGeneratorSource
-from headwater.datastream.connectors.file_system import FileSink
+from headwater.datastream.connectors.file_system import FileSink, RollingPolicy
 from headwater.demo.card_watch import BOOKS, CardWatch, parse_book
 from headwater.demo.payments import Payment, end_of_day_ms, payment
 from headwater.demo.proof import Verdict, judge
@@ -134,7 +134,11 @@ def start(settings: DemoSettings, output: Path) -> tuple[LocalJobClient, Configu
 
 
 def _file_sink(directory: Path) -> FileSink:
-    return FileSink.for_row_format(str(directory), Encoder.simple_string_encoder()).build()
+    return (
+        FileSink.for_row_format(str(directory), Encoder.simple_string_encoder())
+        .with_rolling_policy(RollingPolicy.on_checkpoint_rolling_policy())
+        .build()
+    )
 
 
 def watch(client: WatchedJob, settings: DemoSettings, output: Path, view: View) -> Watched:

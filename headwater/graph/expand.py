@@ -63,6 +63,7 @@ def _edges_from(upstream: Transformation, numbers: dict[int, int]) -> Iterator[E
                 key_selector=upstream.key_selector,
                 key_type=upstream.key_type,
                 partitioner=upstream.partitioner,
+                splitter=upstream.splitter,
             )
     elif isinstance(upstream, SideOutputTransformation):
         for edge in _edges_from(upstream.upstream, numbers):

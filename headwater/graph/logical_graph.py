@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from headwater.common.configuration import Configuration
-from headwater.graph.plan import Exchange
+from headwater.graph.plan import Exchange, Splitter
 from headwater.graph.transformation import OperatorTransformation, PhysicalTransformation, SourceTransformation
 
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ class Edge:
     key_selector: Callable[[Any], Any] | None = None
     key_type: TypeInformation | None = None
     partitioner: Callable[[Any, int], int] | None = None
+    splitter: Splitter | None = None
     cut: bool = False
     """True: must not be chained, although it is FORWARD."""
     chained: bool = False

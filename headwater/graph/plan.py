@@ -27,6 +27,11 @@ class Exchange(Enum):
     BROADCAST = "broadcast"
     GLOBAL = "global"
     CUSTOM = "custom"  # `partitioner(key_selector(record), parallelism)`
+    SPLIT = "split"  # a record is many rows: `splitter(record, max_parallelism, parallelism)` cuts it by partition
+
+
+Splitter = Callable[[Any, int, int], list[tuple[int, Any]]]
+"""(record, max parallelism, parallelism): the parts of the record, each with its target partition."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +49,7 @@ class InputSpec:
     chained: bool = True
     key_selector: Callable[[Any], Any] | None = None
     partitioner: Callable[[Any, int], int] | None = None
+    splitter: Splitter | None = None
 
 
 @dataclass(frozen=True)

@@ -92,4 +92,5 @@ def _input_spec(edge: Edge) -> InputSpec:
         chained=edge.chained,
         key_selector=edge.key_selector,
         partitioner=edge.partitioner,
+        splitter=edge.splitter,
     )

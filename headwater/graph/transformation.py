@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from headwater.common.config_options import ConfigOption
 from headwater.common.connector import Sink
-from headwater.graph.plan import Exchange
+from headwater.graph.plan import Exchange, Splitter
 from headwater.operators.base import Operator
 
 if TYPE_CHECKING:
@@ -112,6 +112,7 @@ class PartitionTransformation(Transformation):
     key_type: TypeInformation | None = None
     """If set, every key is checked against this type when records are routed."""
     partitioner: Callable[[Any, int], int] | None = None
+    splitter: Splitter | None = None
 
     def inputs(self) -> tuple[Transformation, ...]:
         return (self.upstream,)
@@ -138,13 +139,18 @@ class SideOutputTransformation(Transformation):
         return (self.upstream,)
 
 
-def source_names(node: Transformation) -> str:
-    """The names of the sources whose records reach `node`, for messages: `payments`, or `payments, refunds`."""
+def ancestors(node: Transformation) -> list[Transformation]:
+    """`node` and all nodes whose records reach it, in the order of construction."""
     reached = {node.id: node}
     pending = [node]
     while pending:
         new = [upstream for upstream in pending.pop().inputs() if upstream.id not in reached]
         reached.update((upstream.id, upstream) for upstream in new)
         pending += new
-    sources = (reached[id] for id in sorted(reached) if isinstance(reached[id], SourceTransformation))
+    return [reached[id] for id in sorted(reached)]
+
+
+def source_names(node: Transformation) -> str:
+    """The names of the sources whose records reach `node`, for messages: `payments`, or `payments, refunds`."""
+    sources = (each for each in ancestors(node) if isinstance(each, SourceTransformation))
     return ", ".join(dict.fromkeys(source.name for source in sources))

@@ -11,9 +11,10 @@ Life of an operator in one partition::
       process_time(now)               the epoch's processing time: due processing-time timers fire
       ( process_batch | process_watermark | process_idle )*
       process_time(now)               once more, so that timers registered for <= now fire
-      prepare_commit()                sinks only
+      end_epoch()                     emit what was held back for the whole epoch
+      prepare_commit(); make_durable()    sinks only
     end_of_input()                    once, when all inputs of a bounded job have ended: before the +inf watermark
-    process_watermark(MAX_WATERMARK)
+    process_watermark(MAX_WATERMARK)  the rest of that epoch follows
     close()
 
 An epoch that fails is rolled back by the runner (state, timers) and replayed on the same operator instance.
@@ -131,9 +132,24 @@ class Operator(ABC):
     def end_of_input(self) -> None:
         """All inputs have ended. Emit what the operator held back until the end."""
 
+    def end_epoch(self) -> None:
+        """All input of the epoch was processed and its watermark has been set; emit what the operator held back for it.
+
+        Called in every epoch, the last one included (after the +inf watermark), in topological order: what it emits
+        reaches the next operators before their own `end_epoch`, and the next stages in the same epoch. In stage 0, each
+        split counts as an epoch. `prepare_commit` follows.
+
+        An operator may defer its watermark until here: it overrides `process_watermark` to set `context.watermark`
+        without emitting it, and emits it here, behind its output. It then defers `process_idle` too, or its output may
+        be late for an operator with other inputs. It must hold nothing when this returns, nor after `abort_epoch`.
+        """
+
     def prepare_commit(self) -> list[Any]:
         """Return the committables of the epoch that ends now. Only sinks have any."""
         return []
+
+    def make_durable(self) -> None:
+        """See that the committables can survive a power cut. Called after `prepare_commit`; touches no state."""
 
     def abort_epoch(self) -> None:
         """Give the current epoch up. The backends roll back state; drop everything else that the epoch left."""

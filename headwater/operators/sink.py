@@ -7,6 +7,7 @@ from typing import Any
 
 from headwater.common.connector import ReusableSinkWriter, Sink, SinkWriter, WriterContext
 from headwater.common.errors import HeadwaterError, UserCodeError
+from headwater.common.row_changes import refuse_retractions
 from headwater.operators.base import Operator
 
 
@@ -29,11 +30,14 @@ class SinkOperator(Operator):
 
     def __init__(self, sink: Sink) -> None:
         self.sink = sink
+        self._insert_only = sink.insert_only
         self._writer: SinkWriter | None = None
         """What writes the attempt `_attempt_id`."""
         self._attempt_id = ""
         self._idle: ReusableSinkWriter | None = None
         """Has prepared its last epoch and waits for the next one."""
+        self._prepared: SinkWriter | None = None
+        """Has prepared this epoch. What it has prepared may not be durable yet."""
 
     def process_batch(self, values: list[Any], timestamps: list[int | None] | None, input_index: int = 0) -> None:
         if not values:
@@ -42,6 +46,8 @@ class SinkOperator(Operator):
         if writer is None or self._attempt_id != self.context.attempt_id:
             writer = self._begin_attempt()
         try:
+            if self._insert_only:
+                refuse_retractions(values, self.sink)
             writer.write_batch(values, timestamps)
         except HeadwaterError:
             raise
@@ -63,13 +69,27 @@ class SinkOperator(Operator):
         except BaseException:
             writer.close()
             raise
+        self._prepared = writer
+        return committables
+
+    def make_durable(self) -> None:
+        writer, self._prepared = self._prepared, None
+        if writer is None:
+            return
+        try:
+            writer.make_durable()
+        except BaseException:
+            writer.close()
+            raise
         if isinstance(writer, ReusableSinkWriter):
             self._idle = writer
         else:
             writer.close()
-        return committables
 
     def abort_epoch(self) -> None:
+        prepared, self._prepared = self._prepared, None
+        if prepared is not None:
+            prepared.close()
         if self._writer is None:
             return
         writer, self._writer = self._writer, None
@@ -100,6 +120,7 @@ class SinkOperator(Operator):
             epoch=context.epoch,
             operator_uid=context.uid,
             files=context.output_files,
+            now_ms=context.processing_time_ms,
         )
         idle, self._idle = self._idle, None
         if idle is None:

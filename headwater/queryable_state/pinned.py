@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import contextlib
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from types import TracebackType
 from typing import Any, NamedTuple
 
@@ -99,16 +99,20 @@ class PinnedEpoch:
     def epoch(self) -> int:
         return self._held.epoch
 
-    def batches(self, operator: str, state: str) -> Iterator[bytes]:
-        """Yield the whole state as of the epoch, in Arrow IPC streams. Raises `QueryError`."""
+    def batches(self, operator: str, state: str, as_json: Collection[str] = ()) -> Iterator[bytes]:
+        """Yield the whole state as of the epoch, in Arrow IPC streams. Raises `QueryError`.
+
+        Columns in `as_json` are JSON text in all of them; others only where a batch has no type for them.
+        """
         place = self._held.operators[operator]
         for partition in range(place.parallelism):
             holder = self._held.holders[place.stage, partition]
             cursor: int | None = 0
             while cursor is not None:
-                answer = holder.ask(
-                    {"op": "batch", "operator": place.uid, "state": state, "epoch": self.epoch, "cursor": cursor}
-                )
+                answer = holder.ask({
+                    "op": "batch", "operator": place.uid, "state": state, "epoch": self.epoch, "cursor": cursor,
+                    "as_json": sorted(as_json),
+                })  # fmt: skip
                 cursor = answer["cursor"]
                 yield base64.b64decode(answer["arrow"])
 

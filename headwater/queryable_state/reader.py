@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import json
 import random
 import threading
@@ -23,6 +24,15 @@ T = TypeVar("T")
 COMMITTED = "committed"
 LIVE = "live"
 ISOLATIONS = (COMMITTED, LIVE)
+THAT_PASS = MAY_HAVE_MOVED | {QueryProblem.TOO_MANY_READERS}
+LOOK_UP_SECONDS = 1.0
+"""A slot that does not answer a look-up in so long may be stopped: ask the driver whether it has been replaced."""
+NEW_SECONDS = 0.02
+"""All readers of one job together ask the driver again where its slots are only after so long."""
+LONGEST_PAUSE = 0.05
+"""Between two tries of one reader."""
+_SUMMED = ("entries", "estimated_bytes")
+"""Figures of a state that its slots add up to."""
 
 
 @dataclass(frozen=True)
@@ -49,13 +59,17 @@ class Page:
 class StateReader:
     """Reads one job's state. Thread safe."""
 
-    def __init__(self, locator: Locator, seconds: float = 10.0, *, retry_when_busy: bool = True) -> None:
+    def __init__(
+        self, locator: Locator, seconds: float = 10.0, *, retried: frozenset[QueryProblem] = THAT_PASS
+    ) -> None:
+        """Reads that meet one of the `retried` problems are tried again for `seconds`."""
         self.locator = locator
         self._seconds = seconds
-        self._retry_when_busy = retry_when_busy
+        self._retried = retried
         self._connections = SlotConnections()
         self._lock = threading.Lock()
         self._known: Locations | None = None
+        self._known_since = 0.0
         self._queryable: dict[str, tuple[str, str]] = {}
 
     def close(self) -> None:
@@ -150,7 +164,10 @@ class StateReader:
             page = self.scan(operator, state, page=page.next_page, **options)
 
     def describe(self) -> list[Json]:
-        """Return the operators with their states: kinds, types, the number of keys (None: a slot does not know)."""
+        """Return the operators with their states: kinds, types, number of keys, size (None: a slot does not know).
+
+        The size is estimated from a few entries of each slot.
+        """
 
         def read(locations: Locations) -> list[Json]:
             found: dict[str, Json] = {}
@@ -159,9 +176,10 @@ class StateReader:
                     known = found.setdefault(operator["uid"], {"epoch": operator["epoch"], "states": {}})
                     known["epoch"] = min(known["epoch"], operator["epoch"])
                     for state in operator["states"]:
-                        first = known["states"].setdefault(state["name"], {**state, "entries": 0})
-                        unknown = first["entries"] is None or state["entries"] is None
-                        first["entries"] = None if unknown else first["entries"] + state["entries"]
+                        first = known["states"].setdefault(state["name"], {**state, **dict.fromkeys(_SUMMED, 0)})
+                        for figure in _SUMMED:
+                            unknown = first[figure] is None or state[figure] is None
+                            first[figure] = None if unknown else first[figure] + state[figure]
             return [
                 {
                     "uid": place.uid,
@@ -172,6 +190,15 @@ class StateReader:
                 }
                 for place in locations.operators
             ]
+
+        return self._retrying(read)
+
+    def threads(self) -> list[tuple[SlotPlace, list[Json]]]:
+        """Return where the threads of all slots are: `ThreadStack` as JSON, with `processing` for the one that does."""
+
+        def read(locations: Locations) -> list[tuple[SlotPlace, list[Json]]]:
+            slots = [slot for place in _stages(locations) for slot in locations.slots_of(place)]
+            return [(slot, self._ask(locations, slot, {"op": "threads"})["threads"]) for slot in slots]
 
         return self._retrying(read)
 
@@ -198,40 +225,47 @@ class StateReader:
         return PinnedEpoch(self._retrying(lambda locations: hold(locations, self.locator, operators)), self._seconds)
 
     def locations(self) -> Locations:
-        with self._lock:
-            if self._known is None:
-                self._known = Locations.of(self.locator.locate())
-                self._connections.forget(set(self._known.slots.values()))
-            return self._known
+        """Return what is known, which may be old: who does not find a slot there calls `renew_locations`."""
+        return self._known or self.renew_locations(None)
 
-    def forget_locations(self) -> None:
+    def renew_locations(self, known: Locations | None) -> Locations:
+        """Ask where the slots are, unless somebody has done so since `known`, or just before that.
+
+        Others go on with what is known meanwhile: a slot that is away is none of their concern.
+        """
         with self._lock:
-            self._known = None
+            found = self._known
+            if found is None or (found is known and time.monotonic() - self._known_since > NEW_SECONDS):
+                found = Locations.of(self.locator.locate())
+                self._connections.forget(set(found.slots.values()))
+                self._known, self._known_since = found, time.monotonic()
+            return found
 
     # --- asking
 
     def _ask(self, locations: Locations, slot: SlotPlace, request: Json) -> Json:
         if locations.secret is None or not (slot.path or slot.port):
             return self.locator.ask_slot(slot.stage, slot.partition, request)
-        return self._connections.ask(slot, locations.secret, request, self._seconds)
+        seconds = min(self._seconds, LOOK_UP_SECONDS) if request["op"] == "get" else self._seconds
+        return self._connections.ask(slot, locations.secret, request, seconds)
 
     def _retrying(self, read: Callable[[Locations], T]) -> T:
         """Try until it works, the time is over, or the error is one that trying again does not cure."""
         until = time.monotonic() + self._seconds
         pause = 0.005
+        doubted: Locations | None = None
         while True:
             try:
-                return read(self.locations())
+                return read(self.locations() if doubted is None else self.renew_locations(doubted))
             except QueryError as error:
-                busy = error.problem is QueryProblem.TOO_MANY_READERS and self._retry_when_busy
-                if not busy and error.problem not in MAY_HAVE_MOVED:
+                doubted = self._known if error.problem in MAY_HAVE_MOVED else None
+                if error.problem not in self._retried or time.monotonic() + pause > until:
+                    if doubted is not None and not self._lock.locked():  # else somebody does
+                        with contextlib.suppress(QueryError):
+                            self.renew_locations(doubted)  # for whoever reads next
                     raise
-                if time.monotonic() + pause > until:
-                    raise
-                if not busy:
-                    self.forget_locations()
             time.sleep(pause * (0.5 + random.random()))
-            pause = min(pause * 2, 0.25)
+            pause = min(pause * 2, LONGEST_PAUSE)
 
 
 def _stages(locations: Locations) -> list[OperatorPlace]:

@@ -6,6 +6,7 @@ import json
 import os
 import socket
 import threading
+import time
 from typing import Any
 
 from headwater.common.query_error import QueryError, QueryProblem
@@ -67,30 +68,43 @@ def _lost(slot: SlotPlace, why: str) -> QueryError:
 
 
 class SlotConnections:
-    """Idle connections by slot. Thread safe."""
+    """Idle connections by slot. Thread safe.
 
-    def __init__(self, most_idle: int = 32) -> None:
+    A slot that has kept one reader waiting in vain may be stopped. Until it answers, one reader at a time tries it.
+    """
+
+    def __init__(self, most_idle: int = 128) -> None:
         self._lock = threading.Lock()
         self._idle: dict[SlotPlace, list[SlotConnection]] = {}
         self._most_idle = most_idle
+        self._silent: dict[SlotPlace, float] = {}  # {slot: when to try it again}
 
     def ask(self, slot: SlotPlace, secret: bytes, request: Json, seconds: float) -> Json:
         with self._lock:
+            if slot in self._silent:
+                if time.monotonic() < self._silent[slot]:
+                    raise _lost(slot, "it has not answered another reader")
+                self._silent[slot] = time.monotonic() + seconds
             idle = self._idle.get(slot)
             connection = idle.pop() if idle else None
-        if connection is None:
-            connection = SlotConnection(slot, secret, seconds)
+        started = time.monotonic()
         try:
+            if connection is None:
+                connection = SlotConnection(slot, secret, seconds)
             answer = connection.ask(request, seconds)
         except QueryError as error:
-            if error.problem is not QueryProblem.UNREACHABLE:
+            if connection is not None and error.problem is not QueryProblem.UNREACHABLE:
                 self._give_back(slot, connection)
+            elif time.monotonic() - started >= seconds:
+                with self._lock:
+                    self._silent[slot] = time.monotonic() + seconds
             raise
         self._give_back(slot, connection)
         return answer
 
     def _give_back(self, slot: SlotPlace, connection: SlotConnection) -> None:
         with self._lock:
+            self._silent.pop(slot, None)
             idle = self._idle.setdefault(slot, [])
             if len(idle) < self._most_idle:
                 idle.append(connection)
@@ -101,6 +115,7 @@ class SlotConnections:
         """Close the connections to slots that are not known any more."""
         with self._lock:
             gone = [self._idle.pop(slot) for slot in list(self._idle) if slot not in keep]
+            self._silent = {slot: until for slot, until in self._silent.items() if slot in keep}
         for connections in gone:
             for connection in connections:
                 connection.close()

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import Any, NamedTuple
 
 from headwater.common.errors import ConfigurationError
 from headwater.common.query_error import QueryError, QueryProblem
+from headwater.queryable_state.pinned import PinnedEpoch
 from headwater.queryable_state.reader import StateReader
 
 
@@ -65,32 +66,45 @@ def _base_tables(node: Any) -> Iterator[dict[str, Any]]:
 def _load(connection: Any, reader: StateReader, tables: Iterable[tuple[str, str]]) -> int:
     with reader.pinned({operator for operator, _ in tables}) as pinned:
         for index, (operator, state) in enumerate(tables):
-            connection.register(f"state_{index}", _table(pinned.batches(operator, state)))
+            connection.register(f"state_{index}", _table(pinned, operator, state))
             connection.execute(f"CREATE SCHEMA IF NOT EXISTS {_quoted(operator)}")
             connection.execute(f"CREATE VIEW {_quoted(operator)}.{_quoted(state)} AS SELECT * FROM state_{index}")
         return pinned.epoch
 
 
-def _table(batches: Iterable[bytes]) -> Any:
-    """Return one table. Batches whose types do not fit together become text."""
+def _table(pinned: PinnedEpoch, operator: str, state: str) -> Any:
+    """Return the state as one table. A column is JSON text in all batches, or has a type that fits all of them."""
     import pyarrow as pa
 
-    tables = [pa.ipc.open_stream(batch).read_all() for batch in batches]
-    filled = [table for table in tables if table.num_rows] or tables[:1]
+    tables = _read(pinned, operator, state)
+    mixed = [name for name in tables[0].column_names if not _fit([table.select([name]) for table in tables])]
+    if mixed:
+        tables = _read(pinned, operator, state, mixed)
+    return pa.concat_tables(tables, promote_options="permissive")
+
+
+def _read(pinned: PinnedEpoch, operator: str, state: str, as_json: Collection[str] = ()) -> list[Any]:
+    """Return the batches that have rows, or one without."""
+    import pyarrow as pa
+
+    tables = [pa.ipc.open_stream(batch).read_all() for batch in pinned.batches(operator, state, as_json)]
+    return [table for table in tables if table.num_rows] or tables[:1]
+
+
+def _fit(tables: list[Any]) -> bool:
+    """Tell whether these tables, of one column each, mean the same by it. One with nulls only fits any."""
+    import pyarrow as pa
+
+    from headwater.runtime.slot.query.arrow import JSON_COLUMN
+
+    fields = [table.schema.field(0) for table in tables]
+    if len({field.metadata == JSON_COLUMN for field in fields if field.type != pa.null()}) > 1:
+        return False
     try:
-        return pa.concat_tables(filled, promote_options="permissive")
+        pa.concat_tables(tables, promote_options="permissive")
     except (pa.ArrowInvalid, pa.ArrowTypeError):
-        return pa.concat_tables([_as_text(table) for table in filled])
-
-
-def _as_text(table: Any) -> Any:
-    import pyarrow as pa
-
-    columns = {
-        name: pa.array([None if each is None else json.dumps(each) for each in table[name].to_pylist()], pa.string())
-        for name in table.column_names
-    }
-    return pa.table(columns)
+        return False
+    return True
 
 
 def _quoted(name: str) -> str:

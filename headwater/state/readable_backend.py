@@ -8,6 +8,8 @@ holds the lock longer than it takes to find one entry, or to list the keys.
 
 from __future__ import annotations
 
+import contextlib
+import pickle
 import threading
 from collections.abc import Callable, Iterator
 from itertools import chain
@@ -20,7 +22,11 @@ from headwater.state.descriptors import AggregatingStateDescriptor
 from headwater.state.heap.store import ABSENT
 from headwater.state.keyed_backend import KeyedStateBackend
 from headwater.state.registered import Registered, S
+from headwater.state.snapshot.layout import StateLayout
 from headwater.state.ttl.expiring import TtlPolicy
+
+_SAMPLE = 64
+"""So many entries are measured to estimate the size of a state."""
 
 
 class ReadableBackend(KeyedStateBackend, Generic[S]):
@@ -83,6 +89,15 @@ class ReadableBackend(KeyedStateBackend, Generic[S]):
             apart = dict.fromkeys(others)
         return chain((key for key in stored if key not in apart), apart)
 
+    def layout_of(self, name: str) -> StateLayout | None:
+        """Return the layout of a state; None if there is no such state."""
+        registered = self._states.get(name)
+        return registered.layout if registered is not None else None
+
+    def finds_namespaces(self, name: str) -> bool:
+        """Return True if `namespaces_to_try` can be asked. If not, look for the key among the `candidates`."""
+        return self._registered_as(name).store.finds_pairs
+
     def namespaces_to_try(self, name: str, key: Any, epoch: int | None) -> list[Any]:
         """Return the namespaces in which `key` may have a value."""
         store = self._registered_as(name).store
@@ -112,6 +127,23 @@ class ReadableBackend(KeyedStateBackend, Generic[S]):
                 }
             )
         return found
+
+    def estimated_bytes(self, name: str) -> int | None:
+        """Return about how large the keys and values of a state are, serialized; None if that is not known.
+
+        It is the number of keys times the mean of a few: good as far as values are alike.
+        """
+        store = self._registered_as(name).store
+        number = store.number()
+        sizes = []
+        for key in store.some_keys(_SAMPLE) if number else ():
+            with self._boundary:
+                found = store.newest(key)
+            with contextlib.suppress(Exception):  # it is being changed: the others will do
+                sizes.append(len(pickle.dumps((key, found), pickle.HIGHEST_PROTOCOL)) if found is not ABSENT else 0)
+        if number == 0:
+            return 0
+        return round(number * sum(sizes) / len(sizes)) if number is not None and sizes else None
 
     def _check(self, epoch: int | None) -> None:
         if self._closed:

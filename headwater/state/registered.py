@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 from headwater.state.api import State
 from headwater.state.descriptors import StateDescriptor
@@ -35,9 +35,14 @@ class Store(Protocol):
 
     def durable(self, key: Any, epoch: int) -> Any: ...
 
+    def some_keys(self, most: int) -> list[Any]: ...
+
     def candidates(self, epoch: int | None) -> tuple[Iterable[Any], Iterable[Any]]: ...
 
     def number(self) -> int | None: ...
+
+    finds_pairs: ClassVar[bool]
+    """`pairs_to_try` finds the pairs of a key without a look at all others."""
 
     def pairs_to_try(self, user_key: Any, epoch: int | None) -> list[Any]: ...
 

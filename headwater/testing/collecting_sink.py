@@ -12,7 +12,7 @@ import cloudpickle
 
 from headwater.common.connector import Committer, Sink, SinkWriter, WriterContext
 from headwater.common.errors import SerializationError, short_repr
-from headwater.testing.scratch import scratch_directory
+from headwater.testing.scratch import scratch_path
 
 
 class CollectedPart(NamedTuple):
@@ -33,8 +33,15 @@ class CollectingSink(Sink):
     """
 
     def __init__(self, directory: str | None = None) -> None:
-        self.directory = directory if directory is not None else scratch_directory(self, "headwater-collected-")
-        os.makedirs(self.directory, exist_ok=True)
+        self._directory = directory if directory is not None else scratch_path(self, "headwater-collected-")
+        if directory is not None:
+            os.makedirs(directory, exist_ok=True)
+
+    @property
+    def directory(self) -> str:
+        """Where the files are. One of its own is made when it is first asked for: an unused sink leaves nothing."""
+        os.makedirs(self._directory, 0o700, exist_ok=True)
+        return self._directory
 
     def create_writer(self, context: WriterContext) -> SinkWriter:
         return _CollectingWriter(context)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from headwater.common.connector import Committer, Sink, SinkWriter, WriterContext
+from headwater.common.connector import CheckpointMoment, Committer, Selection, Sink, SinkWriter, WriterContext
 from headwater.common.errors import ConfigurationError, short_repr
 from headwater.common.ids import Place
 from headwater.common.job_client import JobClient
@@ -154,9 +154,13 @@ class _CommitterThatFails(Committer):
         self._failures = failures
         self.concurrency = committer.concurrency
         self.open = committer.open  # type: ignore[method-assign]
+        self.holding = committer.holding  # type: ignore[method-assign]
         self.find_leftovers = committer.find_leftovers  # type: ignore[method-assign]
         self.delete_leftovers = committer.delete_leftovers  # type: ignore[method-assign]
         self.close = committer.close  # type: ignore[method-assign]
+
+    def select(self, prepared: list[Any], held: list[Any], moment: CheckpointMoment) -> Selection:
+        return self._committer.select(prepared, held, moment)
 
     def commit(self, committables: list[Any]) -> None:
         for failure in self._failures:

@@ -115,7 +115,9 @@ class OperatorHarness:
         """End the epoch and begin the next one."""
         self.open()
         self.operator.process_time(self.clock.now_ms)
+        self.operator.end_epoch()
         committables = tuple(self.operator.prepare_commit())
+        self.operator.make_durable()
         check_state_types(self.context)
         sections = [*self._operator_backend.full_sections()]
         if self._keyed_backend is not None:
@@ -131,6 +133,10 @@ class OperatorHarness:
         self.operator.process_time(self.clock.now_ms)
         return taken
 
+    def end_epoch(self) -> None:
+        """End the epoch and begin the next one, as `snapshot` does: the operator emits what it held back for it."""
+        self.snapshot()
+
     def fail_epoch(self) -> None:
         """Give up the current epoch: state, timers and output go back to the last `snapshot`."""
         self.open()
@@ -144,7 +150,10 @@ class OperatorHarness:
         self.operator.process_time(self.clock.now_ms)
 
     def end_input(self) -> None:
-        """End the input: the operator emits what it held back, then gets MAX_WATERMARK."""
+        """End the input: the operator emits what it held back until then, and gets MAX_WATERMARK.
+
+        The epoch goes on: `end_epoch` ends it.
+        """
         self.open()
         self.operator.end_of_input()
         self.operator.process_watermark(MAX_WATERMARK)

@@ -13,6 +13,7 @@ may come from another process than the one that wrote.
 
 from __future__ import annotations
 
+import weakref
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -75,8 +76,9 @@ def context(case: SinkCase, epoch: int, partition: int = 0, attempt: str = "a0")
 
 
 def committer_of(case: SinkCase) -> Committer:
-    """The committer of a new driver."""
+    """The committer of a new driver. Its connections go with the case."""
     committer = case.sink.create_committer()
+    weakref.finalize(case, committer.close)
     committer.open(CommitterContext("job1", "sink", "sink", case.files))
     return committer
 
@@ -102,7 +104,9 @@ def write_with(made: SinkWriter, values: list[Any]) -> list[Any]:
     for start in range(0, len(values), 4):
         batch = values[start : start + 4]
         made.write_batch(batch, [start + number for number in range(len(batch))])
-    return [cloudpickle.loads(cloudpickle.dumps(item)) for item in made.prepare_commit()]
+    committables = made.prepare_commit()
+    made.make_durable()
+    return [cloudpickle.loads(cloudpickle.dumps(item)) for item in committables]
 
 
 def assert_visible(case: SinkCase, expected: list[Any]) -> None:
@@ -145,6 +149,7 @@ def an_aborted_attempt_leaves_nothing_and_its_replay_counts_once(case: SinkCase)
     failed = writer(case, 1, attempt="a0")
     failed.write_batch(case.records(0, 7), None)
     failed.abort()
+    failed.close()
     committer_of(case).commit(write(case, case.records(0, 20), 1, attempt="a1"))
     assert_visible(case, case.records(0, 20))
 
@@ -187,20 +192,22 @@ def a_prepared_attempt_that_failed_is_written_again_by_the_same_writer(case: Sin
 
 def what_was_prepared_outlives_an_abort(case: SinkCase) -> None:
     """What a writer has prepared stays, if it aborts a later epoch."""
-    _outlives(case, "abort")
+    _outlives(case, aborts=True)
 
 
 def what_was_prepared_outlives_the_end_of_its_writer(case: SinkCase) -> None:
     """What a writer has prepared stays, if it is closed in a later epoch."""
-    _outlives(case, "close")
+    _outlives(case, aborts=False)
 
 
-def _outlives(case: SinkCase, ending: str) -> None:
+def _outlives(case: SinkCase, aborts: bool) -> None:
     made = writer(case, 1)
     prepared = write_with(made, case.records(0, 20))
     made = next_writer(case, made, 2)
     made.write_batch(case.records(20, 30), None)
-    getattr(made, ending)()
+    if aborts:
+        made.abort()
+    made.close()
     committer_of(case).commit(prepared)
     assert_visible(case, case.records(0, 20))
 

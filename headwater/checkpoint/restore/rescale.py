@@ -139,6 +139,7 @@ def rename_uids(manifest: Manifest, mapping: Mapping[str, str]) -> Manifest:
         ],
         sources=sources,
         committables={now(uid): items for uid, items in manifest.committables.items()},
+        held={now(uid): items for uid, items in manifest.held.items()},
         counters={counter(key): value for key, value in manifest.counters.items()},
     )
 

@@ -45,7 +45,7 @@ def catalogue(savepoint: Savepoint, *, trust: bool = False) -> StoredFacts:
         operators=dict(manifest.operators),
         sources=frozenset(manifest.sources),
         states=states,
-        uncommitted=frozenset(uid for uid, items in pending.items() if items),
+        uncommitted=frozenset(manifest.sinks_with_output(pending)),
         not_loaded=frozenset() if stand_ins is None else frozenset(stand_ins.unknown),
     )
 

@@ -99,7 +99,7 @@ class Savepoint:
         earlier start copied is copied again: no manifest of the job says what it must be.
         """
         target.create()
-        output = () if self.output_committed else _output_files(self.layout, self.manifest)
+        output = () if self.output_committed and not self.manifest.held else _output_files(self.layout, self.manifest)
         for each in (*_source_files(self.layout, self.manifest), *output):
             if each.check is not None:
                 each.check(self.layout)  # before it takes the place of an earlier copy
@@ -473,7 +473,7 @@ def _output_files(layout: CheckpointLayout, manifest: Manifest) -> Iterator[_ToC
 
     Sinks check what they read from them.
     """
-    if manifest.committables:
+    if manifest.committables or manifest.held:
         for name in sorted(layout.storage.list(OUTPUT)):
             if not name.endswith(TEMPORARY_SUFFIX):
                 yield _ToCopy(layout.storage.locate(f"{OUTPUT}/{name}"), f"{OUTPUT}/{name}")

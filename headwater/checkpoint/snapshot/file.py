@@ -99,8 +99,9 @@ def write_snapshot(
 
     `header` needs `epoch` (int), `kind` (a `SnapshotKind`) and `key_groups` (a range or a pair), and `since` where the
     reference has it; it may have further plain values, for people and tools. Called by the slot, or by its forked
-    child. Iterates over `sections` once and holds one payload at a time. A file at `path` is always whole. Raises
-    CheckpointError for any OSError; other errors of `sections` pass through.
+    child. Iterates over `sections` once and holds one payload at a time. The file at `path` counts when a manifest has
+    the reference; a process that dies may leave a part of it. Raises CheckpointError for any OSError; other errors of
+    `sections` pass through.
     """
     facts = dict(header)
     key_groups = facts["key_groups"]
@@ -111,7 +112,7 @@ def write_snapshot(
     compressor: zstandard.ZstdCompressor | None = None
     target = stored(path)
     try:
-        with target.storage.write(target.path, durable=durable) as file:
+        with target.storage.write(target.path, durable=durable, unnamed=True) as file:
             offset = file.write(_HEAD.pack(_MAGIC, FORMAT_VERSION, len(header_bytes)) + header_bytes)
             for section in sections:
                 payload, codec = section.payload, _RAW

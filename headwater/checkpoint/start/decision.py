@@ -185,7 +185,13 @@ def renames(
 
     `wanted` are the uids of the job's stateful operators, sources and sinks. Error texts call the manifest `what`.
     """
-    known = {*manifest.operators, *manifest.sources, *manifest.committables, *_uids_of_watermarks(manifest)}
+    known = {
+        *manifest.operators,
+        *manifest.sources,
+        *manifest.committables,
+        *manifest.held,
+        *_uids_of_watermarks(manifest),
+    }
     found: dict[str, str] = {}
     for old, new in uid_mapping.items():
         if old == new:
@@ -223,7 +229,7 @@ def _uids_of_watermarks(manifest: Manifest) -> set[str]:
 def _why_not(
     manifest: Manifest, job: RequestedJob, what: str, cure: str, recommit: Mapping[str, list[bytes]]
 ) -> str | None:
-    unknown_sinks = sorted(uid for uid, items in recommit.items() if items and uid not in job.sinks)
+    unknown_sinks = sorted(manifest.sinks_with_output(recommit) - set(job.sinks))
     if unknown_sinks:
         return (
             f"{what} has output to commit for sink {_names(unknown_sinks)}, which this job lacks; put the sink back "

@@ -38,10 +38,12 @@ class CheckpointStorage(Protocol):
         """Make directories, if the storage has directories."""
         ...
 
-    def write(self, name: str, *, durable: bool = True) -> AbstractContextManager[BinaryIO]:
+    def write(self, name: str, *, durable: bool = True, unnamed: bool = False) -> AbstractContextManager[BinaryIO]:
         """Open a file for writing. It appears at `name`, whole and durable, when the block ends without an error.
 
-        Replaces an existing file. With `durable=False` the storage need not wait for the disk.
+        Replaces an existing file. With `durable=False` the storage need not wait for the disk. `unnamed` promises that
+        nobody has used the name, and that nobody opens the file before another one names it, with its checksum: then it
+        may be seen while it is written, and a process that dies may leave a part of it.
         """
         ...
 
@@ -54,7 +56,7 @@ class CheckpointStorage(Protocol):
         ...
 
     def copy(self, source: str, target: str, content: bytes) -> None:
-        """Make the file at `target` what that at `source` is, which is `content`; replaces what was there.
+        """Give the file at `target` the content of `source`, which is `content`; replaces what was there.
 
         After a power cut `target` may be what it was before. It is whole in any case, if `source` was durable.
         """

@@ -41,6 +41,25 @@ def replace_atomically(path: Path | str, *, durable: bool) -> Iterator[BinaryIO]
         sync_directory(os.path.dirname(path) or ".")
 
 
+@contextlib.contextmanager
+def create_unnamed(path: Path | str, *, durable: bool) -> Iterator[BinaryIO]:
+    """Open the new file `path`, for whose name nobody asks before the block has ended. After an error it is gone.
+
+    Without a rename the file system's journal has one thing less to make durable.
+    """
+    try:
+        with open(path, "wb") as file:
+            yield file
+            if durable:
+                sync_file(file)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(path)
+        raise
+    if durable:
+        sync_directory(os.path.dirname(path) or ".")
+
+
 def create_exclusively(path: Path | str, content: bytes, draft_name: str, *, durable: bool) -> None:
     """Write `content` to `path`, which must not exist. Of several writers exactly one wins.
 

@@ -74,7 +74,7 @@ class FsspecStorage:
     # --- writing
 
     @contextlib.contextmanager
-    def write(self, name: str, *, durable: bool = True) -> Iterator[BinaryIO]:
+    def write(self, name: str, *, durable: bool = True, unnamed: bool = False) -> Iterator[BinaryIO]:
         with self._draft(name) as (draft, file):
             yield file
             file.flush()
@@ -95,6 +95,11 @@ class FsspecStorage:
 
     def copy(self, source: str, target: str, content: bytes) -> None:
         self._call("write", target, lambda fs, path: fs.pipe_file(path, content))
+
+    def copy_within(self, source: str, target: str) -> None:
+        """Copy a file inside the storage, if it can, without moving its bytes through this machine."""
+        _, root = self._file_system()
+        self._call("write", target, lambda fs, path: fs.cp_file(f"{root}/{source}", path))
 
     def upload(self, name: str, source: Path) -> None:
         self._call("write", name, lambda fs, path: fs.put_file(str(source), path))
@@ -152,6 +157,15 @@ class FsspecStorage:
         except FileNotFoundError:
             return []
         return _names(found, "file")
+
+    def walk(self, directory: str = "") -> dict[str, int]:
+        """Return {name: length} of all files below `directory`, with names relative to the storage."""
+        _, root = self._file_system()
+        try:
+            found = self._call("listing", directory, lambda fs, path: fs.find(path.rstrip("/"), detail=True))
+        except FileNotFoundError:
+            return {}
+        return {path.removeprefix(f"{root}/"): int(info["size"]) for path, info in found.items()}
 
     def directories(self) -> Sequence[str]:
         try:

@@ -13,6 +13,7 @@ from typing import BinaryIO
 from headwater.checkpoint.storage.durable_file import (
     TEMPORARY_SUFFIX,
     create_exclusively,
+    create_unnamed,
     link_atomically,
     replace_atomically,
 )
@@ -39,8 +40,9 @@ class LocalStorage:
         for directory in directories:
             make_directory(self.root / directory)
 
-    def write(self, name: str, *, durable: bool = True) -> AbstractContextManager[BinaryIO]:
-        return replace_atomically(f"{self.root}/{name}", durable=durable)
+    def write(self, name: str, *, durable: bool = True, unnamed: bool = False) -> AbstractContextManager[BinaryIO]:
+        path = f"{self.root}/{name}"
+        return create_unnamed(path, durable=durable) if unnamed else replace_atomically(path, durable=durable)
 
     def write_once(self, name: str, content: bytes, *, durable: bool = True) -> None:
         draft = f"{_last(name)}.{uuid.uuid4().hex}{TEMPORARY_SUFFIX}"

@@ -1,4 +1,4 @@
-"""Retries calls to a remote storage after temporary errors: with growing pauses, and not for ever."""
+"""Retries calls to a remote storage after temporary errors: with growing pauses, and up to a time limit."""
 
 from __future__ import annotations
 

@@ -469,6 +469,12 @@ REST_ENABLED = _boolean(
     "Whether a job serves the REST API and the dashboard while it runs. `headwater run` turns it on; a program that is "
     "run as plain Python opens no port unless this is set.",
 )
+REST_ADDRESS = _text(
+    "rest.address",
+    None,
+    "Host of the server that the command line asks, at rest.port, as if -m named it. -m local asks the jobs of this "
+    "machine all the same.",
+)
 REST_PORT = _text(
     "rest.port",
     "8081",
@@ -530,6 +536,18 @@ LOCAL_TIME_ZONE = _text(
     "table.local-time-zone",
     "UTC",
     "Time zone of SQL: in which TIMESTAMP_LTZ values are shown and days begin. A name such as Europe/Berlin.",
+)
+
+STATE_TTL = _duration(
+    "table.exec.state.ttl",
+    0,
+    "How long SQL on streams keeps the state of a key that does not change. 0: for ever. Windows need none: time "
+    "closes them.",
+)
+IDLE_TIMEOUT = _duration(
+    "table.exec.source.idle-timeout",
+    0,
+    "A split of a SQL source that gives no row for so long does not hold the watermark back. 0: it does.",
 )
 
 OPTIONS: tuple[ConfigOption[Any], ...] = tuple(each for each in globals().values() if isinstance(each, ConfigOption))

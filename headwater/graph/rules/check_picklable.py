@@ -17,6 +17,7 @@ def check_picklable(graph: LogicalGraph, settings: Configuration) -> LogicalGrap
         for edge in node.edges:
             _check(node, edge.key_selector, edge.key_selector, "key selector of ")
             _check(node, edge.partitioner, edge.partitioner, "partitioner of ")
+            _check(node, edge.splitter, edge.splitter, "splitter of ")
     return graph
 
 

@@ -82,30 +82,24 @@ class Subtype(Condition):
 
 
 @dataclass(frozen=True)
-class Both(Condition):
-    """Both conditions hold; the second is only asked if the first does."""
-
+class _Pair(Condition):
     first: Condition
     second: Condition
 
     @property
     def needs_context(self) -> bool:  # type: ignore[override]
         return self.first.needs_context or self.second.needs_context
+
+
+class Both(_Pair):
+    """Both conditions hold; the second is only asked if the first does."""
 
     def __str__(self) -> str:
         return f"({self.first} and {self.second})"
 
 
-@dataclass(frozen=True)
-class Either(Condition):
+class Either(_Pair):
     """One of the conditions holds; the second is only asked if the first does not."""
-
-    first: Condition
-    second: Condition
-
-    @property
-    def needs_context(self) -> bool:  # type: ignore[override]
-        return self.first.needs_context or self.second.needs_context
 
     def __str__(self) -> str:
         return f"({self.first} or {self.second})"

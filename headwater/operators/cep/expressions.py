@@ -18,6 +18,7 @@ import ast
 import operator
 from collections.abc import Callable, Iterator
 from functools import lru_cache
+from numbers import Number
 from typing import Any
 
 from headwater.common.errors import PatternError
@@ -70,16 +71,30 @@ _ARITHMETIC: dict[type, Callable[[Any, Any], Any]] = {
 _AGGREGATES: dict[str, Callable[[list[Any]], Any]] = {
     "first": lambda values: values[0] if values else None,
     "last": lambda values: values[-1] if values else None,
-    "sum": lambda values: sum(_known(values)),
-    "avg": lambda values: sum(_known(values)) / len(_known(values)) if _known(values) else None,
-    "min": lambda values: min(_known(values), default=None),
-    "max": lambda values: max(_known(values), default=None),
+    "sum": lambda values: _aggregated(sum, _numbers(values)),
+    "avg": lambda values: _aggregated(_mean, _numbers(values)),
+    "min": lambda values: _aggregated(min, [value for value in values if value is not None]),
+    "max": lambda values: _aggregated(max, [value for value in values if value is not None]),
 }
 
 
-def _known(values: list[Any]) -> list[Any]:
-    """The numbers among `values`."""
-    return [value for value in values if isinstance(value, int | float)]
+def _numbers(values: list[Any]) -> list[Any]:
+    """Python's, Decimals and numpy's. What is none is left out."""
+    return [value for value in values if isinstance(value, Number)]
+
+
+def _mean(values: list[Any]) -> Any:
+    return sum(values) / len(values)
+
+
+def _aggregated(function: Callable[[list[Any]], Any], values: list[Any]) -> Any:
+    """None if there are no values (the sum is 0 then), or if they do not go together, as a Decimal and a float."""
+    if not values:
+        return 0 if function is sum else None
+    try:
+        return function(values)
+    except (TypeError, ValueError, ArithmeticError):
+        return None
 
 
 class Expression:
@@ -92,6 +107,8 @@ class Expression:
         """The steps whose events it looks at."""
         self.equalities = dict(_equalities(tree))
         """{field: constant} that every event which fits has."""
+        self.is_equality = isinstance(tree, ast.Compare) and bool(self.equalities)
+        """Every event that has this constant fits."""
         self._value = _compiled(tree, text, 0)
 
     def __call__(self, event: Any, ctx: Any = None) -> Any:

@@ -110,6 +110,7 @@ class Matcher:
         self._within = nfa.pattern.within_ms
         self._skip = nfa.pattern.skip if nfa.pattern.skip.skips else None
         self._names = [step.name for step in all_steps(nfa.pattern.parts)]
+        self.first_step = self._names[0]
         self._positions = _places(nfa, self._names)
         self._begin = self._positions[0].only
         self._step = _Step()
@@ -221,10 +222,6 @@ class Matcher:
             raise PatternError(f"get_events_for_pattern('{name}'): the steps are {', '.join(self._names)}")
         step, event = self._names.index(name), self._buffer.event
         return [event(event_id) for taken, event_id in self._buffer.path(entry) if taken == step]
-
-    def partial_match(self, run: Run) -> Match:
-        """The events of a stored partial match."""
-        return self._match(run.entry, NO_STEP, 0)
 
     # -- one event ----------------------------------------------------------------------------------------------------
 

@@ -144,10 +144,14 @@ class KeyedEventsOperator(KeyedOperator):
     def process_watermark(self, watermark: int) -> None:
         self._follow_rollbacks()
         if self._settings.event_time:
-            self.context.watermark = self._backend.watermark = watermark
-            self._handle_all(self._waiting.due(watermark))
-            self._fire(watermark)
+            self._advance(watermark)
         super().process_watermark(watermark)
+
+    def _advance(self, watermark: int) -> None:
+        """Event time is now `watermark`: handle what it has reached."""
+        self.context.watermark = self._backend.watermark = watermark
+        self._handle_all(self._waiting.due(watermark))
+        self._fire(watermark)
 
     def process_time(self, now_ms: int) -> None:
         super().process_time(now_ms)

@@ -28,7 +28,7 @@ class Pace:
     epoch_ms: int
     """Sources with a rate limit are read once in this time: shorter epochs gain nothing."""
     poll_ms: int = POLL_MS
-    """How long sources are left alone that had nothing."""
+    """How long to wait before a source that had no input is asked again."""
     tick_ms: int | None = None
     """Operators see time pass at least this often, with input or without; None: they need not."""
 
@@ -66,6 +66,8 @@ class CheckpointFacts:
     """Somebody waits for one."""
     behind: bool = False
     """Epochs were accepted since the last cut."""
+    held_until_ms: int | None = None
+    """When a checkpoint should make output visible that the last one held back."""
 
 
 @dataclass(frozen=True)
@@ -185,6 +187,10 @@ def _calls_for_an_epoch(facts: Facts) -> Iterator[int]:
         yield facts.now_ms
     elif checkpoint.behind and checkpoint.due_ms is not None and not facts.batch_mode:
         yield checkpoint.due_ms
+    if checkpoint.held_until_ms is not None and not checkpoint.in_flight and not facts.batch_mode:
+        may_cut_ms = facts.now_ms if checkpoint.due else checkpoint.due_ms
+        if may_cut_ms is not None:
+            yield max(checkpoint.held_until_ms, may_cut_ms)
 
 
 # --- after an attempt that failed

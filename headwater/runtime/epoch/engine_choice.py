@@ -49,7 +49,7 @@ class EngineChoice:
         self._streak = 0
         """Epochs in a row that speak for the other engine."""
         self._costs_ms: deque[float] = deque(maxlen=3)
-        """Of a record in the last resident epochs that tell. The lowest counts: one may have started the task."""
+        """Cost of a record in the last large resident epochs. The lowest counts: one may include the task's start."""
 
     def budget(self) -> int:
         """How many records the next epoch may read, over all splits."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from headwater.checkpoint.manifest import Manifest
+from headwater.common.dead_letter import DeadLetter
 from headwater.runtime.epoch.messages import Attempt, SourceTask
 from headwater.runtime.epoch.refusals import Refusals
 
@@ -29,11 +30,13 @@ class EpochPlan:
     spark: Mapping[str, Any] = field(default_factory=dict)
     """The micro-batch of streaming DataFrames that the epoch is, for its manifest."""
     budget: int = 0
-    """So many records it may read."""
+    """How many records it may read."""
     resident: bool = False
     """The resident engine runs it."""
     refusals: Refusals = field(default_factory=Refusals)
     """Records that operators refused in earlier attempts: it runs without them."""
+    letters: tuple[DeadLetter, ...] = ()
+    """Dead letters that come into it once more."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +54,7 @@ class LastEpoch:
 
     @classmethod
     def of(cls, manifest: Manifest | None, token: str, least_ms: int) -> LastEpoch:
-        """That of a checkpoint; None: of a job at its beginning. Time does not go back: `least_ms` has been shown."""
+        """The epoch of a checkpoint (None: a job's beginning). Its time is at least `least_ms`, which operators saw."""
         if manifest is None:
             return cls(now_ms=least_ms, token=token)
         now_ms = max(manifest.now_ms, least_ms)

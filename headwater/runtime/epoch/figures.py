@@ -55,7 +55,7 @@ class Figures:
     major_faults: int = 0
     """Pages that had to be read from disk for it: swapped out, or of a mapped file."""
     preempted: int = 0
-    """How often somebody else got the processor though the thread had more to do."""
+    """Involuntary context switches: the thread had more to do, but another one got the processor."""
     gc_ms: float = 0.0
     """How long the slot's garbage collector stopped it since its last acknowledgement."""
     state_entries: dict[str, int] = field(default_factory=dict)

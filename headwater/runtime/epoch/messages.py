@@ -7,18 +7,20 @@ later stages; or an `AttemptFailedError` (`failure.py`). All of them are pickled
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from headwater.checkpoint.restore.rescale import PartitionRestore
 from headwater.checkpoint.snapshot.file import SnapshotRef
 from headwater.common.connector import Split
+from headwater.common.dead_letter import DeadLetter
 from headwater.common.ids import Place
 from headwater.graph.plan import StageSpec
 from headwater.metrics import Measured, add_measured
 from headwater.runtime.epoch.figures import Figures, add_counts
 from headwater.runtime.epoch.refusals import Refusals
+from headwater.runtime.epoch.snapshot_chain import SnapshotChain
 from headwater.time.watermark_keys import at_input
 
 T = TypeVar("T")
@@ -119,7 +121,7 @@ class BeginEpoch:
     base: Base
     now_ms: int
     watermarks: dict[str, int]
-    snapshots: list[SnapshotRef]
+    snapshots: Sequence[SnapshotRef]
     """The durable checkpoint's chain, oldest first. The slot loads it only if it does not hold that state."""
     checkpointing: bool
     cut: bool = True
@@ -128,6 +130,8 @@ class BeginEpoch:
     """Acknowledge only when what the slot has to persist is durable, however long that takes."""
     refusals: Refusals = field(default_factory=Refusals)
     """Records that the epoch runs without."""
+    letters: tuple[DeadLetter, ...] = ()
+    """Dead letters that come into the epoch once more."""
     restore: PartitionRestore | None = None
     """Takes the place of `snapshots` if a job of another shape made the checkpoint."""
 
@@ -145,7 +149,7 @@ class EpochHeader:
     wait: bool = False
     address_book: dict[Place, SlotAddress] = field(default_factory=dict)
     watermarks: dict[Place, dict[str, int]] = field(default_factory=dict)
-    snapshots: dict[Place, list[SnapshotRef]] = field(default_factory=dict)
+    snapshots: dict[Place, SnapshotChain] = field(default_factory=dict)
     restores: dict[Place, PartitionRestore] = field(default_factory=dict)
     """{partition: what it begins with}, as long as the last checkpoint is that of a job of another shape."""
     dataframe_state: dict[int, tuple[bytes, dict[str, int]]] = field(default_factory=dict)
@@ -156,6 +160,8 @@ class EpochHeader:
     """The resident engine runs the attempt, where there is one."""
     refusals: Refusals = field(default_factory=Refusals)
     """Records that the epoch runs without."""
+    letters: tuple[DeadLetter, ...] = ()
+    """Dead letters that come into the epoch once more. Every place gets all, and takes those that are its own."""
 
     def floors(self, stage: StageSpec, partition: int) -> dict[int, int]:
         """{operator: the watermark that it has reached before this epoch}"""
@@ -186,6 +192,7 @@ class EpochHeader:
             cut=self.cut,
             wait=self.wait,
             refusals=self.refusals,
+            letters=self.letters,
             restore=self.restores.get(place),
         )
 
@@ -275,7 +282,7 @@ class SnapshotPart:
 
 @dataclass
 class PartitionAck:
-    """One partition of a stage has done its part of the epoch. What follows `processing_ms` only a slot says."""
+    """One partition of a stage has done its part of the epoch. Only slots fill the fields behind `processing_ms`."""
 
     place: Place
     outcome: EpochOutcome

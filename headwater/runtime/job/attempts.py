@@ -7,13 +7,14 @@ import secrets
 from headwater.runtime.epoch.engine import Engine
 from headwater.runtime.epoch.epoch_plan import EpochPlan, LastEpoch
 from headwater.runtime.epoch.messages import Ack, Attempt, EpochHeader
+from headwater.runtime.epoch.snapshot_chain import SnapshotChain
 from headwater.runtime.job.checkpoints import Checkpoints
 from headwater.runtime.job.job_sources import JobSources
 from headwater.runtime.job.partitions import Partitions
 
 
 class Attempts:
-    """Tries epochs, once per call. What follows a failure is for the caller."""
+    """Tries epochs, once per call. The caller decides what follows a failure."""
 
     def __init__(self, engine: Engine, checkpoints: Checkpoints, partitions: Partitions, sources: JobSources) -> None:
         self._engine = engine
@@ -37,11 +38,12 @@ class Attempts:
             wait=plan.wait,
             address_book=dict(self._partitions.book),
             watermarks=dict(self._partitions.watermarks),
-            snapshots=dict(self._checkpoints.chains.durable),
+            snapshots={place: SnapshotChain(chain) for place, chain in self._checkpoints.chains.durable.items()},
             restores=dict(self._partitions.restores),
             dataframe_state=self._sources.dataframe_state(),
             dataframe_bounded=not self._sources.streaming,
             resident=plan.resident,
             refusals=plan.refusals,
+            letters=plan.letters,
         )
         return attempt, self._engine.run(header, plan.tasks, plan.dataframes)

@@ -12,6 +12,7 @@ from headwater.checkpoint.manifest import Manifest
 from headwater.common.ids import Place
 from headwater.runtime.epoch.messages import SnapshotPart
 from headwater.runtime.job.checkpoint_stats import CheckpointStats, PartStats
+from headwater.runtime.job.pending_output import Committables
 from headwater.runtime.job.requests import SavepointRequest
 from headwater.runtime.job.snapshot_chains import Chains
 
@@ -26,6 +27,8 @@ class Cut:
     waiting_for: set[Place]
     triggered_ms: int
     started: float
+    output: Committables = field(default_factory=dict)
+    """What sinks prepared since the last cut. The draft names what became of it."""
     parts: dict[Place, SnapshotPart] = field(default_factory=dict)
     arrived: dict[Place, float] = field(default_factory=dict)
     manifest: Manifest | None = None

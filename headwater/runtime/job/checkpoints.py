@@ -16,7 +16,7 @@ from concurrent.futures import Executor, Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from functools import partial
 
-from headwater.checkpoint.manifest import Manifest
+from headwater.checkpoint.manifest import HeldRecord, Manifest
 from headwater.checkpoint.snapshot.file import SnapshotRef
 from headwater.checkpoint.store import ManifestStore
 from headwater.common.errors import CheckpointError, FencedError
@@ -72,6 +72,8 @@ class Checkpoints:
         self._copies = SavepointCopies(background)
         self.clock_ms: Callable[[], float] = _now_ms
         self.chains = SnapshotChains()
+        self.held: dict[str, HeldRecord] = {}
+        """Output that the last checkpoint holds back."""
         self.durable: Manifest | None = None
         """The last checkpoint of this run, or the one it started from."""
         self.durable_token = "start"
@@ -113,6 +115,7 @@ class Checkpoints:
         """The job starts from a complete checkpoint, or from the very beginning (None)."""
         self.durable, self.durable_token, self.committed_token = manifest, token, token
         self.chains = SnapshotChains(chains)
+        self.held = {} if manifest is None else manifest.held
         self.in_flight = None
         self.schedule.abandoned()
 
@@ -187,6 +190,9 @@ class Checkpoints:
             due_ms=None if due_in_ms is None else now_ms + math.ceil(due_in_ms),
             requested=self.requested,
             behind=last.token != self.committed_token,
+            held_until_ms=min(
+                (each.again_ms for each in self.held.values() if each.again_ms is not None), default=None
+            ),
         )
 
     def base(self, last: LastEpoch) -> Base:
@@ -280,6 +286,7 @@ class Checkpoints:
         self.in_flight = None
         self.chains.completed(cut.chains)
         self.committed_token = cut.token
+        self.held = cut.manifest.held
         if self._store is not None:
             self.durable, self.durable_token = cut.manifest, cut.token
         self.schedule.completed(_now_ms())
@@ -303,10 +310,10 @@ class Checkpoints:
         log.warning("checkpoint of epoch %d failed: %s", cut.draft.epoch, reason)
         if not self.schedule.failed(_now_ms()):
             raise CheckpointFailuresError(f"checkpoint of epoch {cut.draft.epoch} failed: {reason}", cut)
-        return cut.draft.committables
+        return cut.output
 
     def _give_up(self, cut: Cut) -> None:
-        """The cut comes to be no checkpoint."""
+        """Drop the cut: its checkpoint will not become durable. Its savepoints wait for the next cut."""
         self.in_flight = None
         self.chains.given_up(cut.draft.epoch)
         self.savepoints = [*cut.savepoints, *self.savepoints]
@@ -352,7 +359,7 @@ class CheckpointFailuresError(CheckpointError):
 
     def __init__(self, reason: str, cut: Cut) -> None:
         super().__init__(reason)
-        self.committables = cut.draft.committables
+        self.committables = cut.output
 
 
 def _now_ms() -> float:

@@ -9,11 +9,12 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Final
+from typing import Any, Final
 
+from headwater.checkpoint.manifest import HeldRecord
 from headwater.checkpoint.output_files import StoredOutputFiles
 from headwater.checkpoint.paths import CheckpointLayout
-from headwater.common.connector import Committer, CommitterContext
+from headwater.common.connector import CheckpointMoment, Committer, CommitterContext
 from headwater.common.errors import ExternalSystemError, HeadwaterError, LocalDiskError, UserCodeError
 from headwater.graph.plan import JobPlan
 from headwater.runtime.epoch.restart_policy import NoRestart, RestartPolicy
@@ -38,7 +39,7 @@ class _CommitCall:
 class SinkCommitters:
     """The committers of all sinks of a job, in the driver. Made at start, so that a bad sink fails early.
 
-    `pause(reason, delay_ms)` waits before a commit is tried again. It raises if that must not be any more.
+    `pause(reason, delay_ms)` waits before a commit is tried again. It raises if the job must not go on waiting.
     """
 
     def __init__(
@@ -48,9 +49,11 @@ class SinkCommitters:
         pause: Callable[[str, int], None] = lambda reason, delay_ms: None,
         job_id: str = "job",
         layout: CheckpointLayout | None = None,
+        spark_session: Callable[[], Any] | None = None,
     ) -> None:
         self._job_id = job_id
         self._layout = layout
+        self._spark_session = spark_session
         self._opened = False
         self._policy = policy or NoRestart()
         self._pause = pause
@@ -65,6 +68,10 @@ class SinkCommitters:
                     self._committers[operator.uid] = (operator.name, operator.sink.create_committer())
                     if operator.sink.eager:
                         self.eager.add(operator.uid)
+        self._selecting = [
+            uid for uid, (_, each) in self._committers.items() if type(each).select is not Committer.select
+        ]
+        """Uids of the sinks that may hold output back."""
 
     def open(self, resumed_epoch: int = -1) -> None:
         """Tell all committers whose output they commit. `resumed_epoch` is the checkpoint that the job resumes from.
@@ -77,11 +84,38 @@ class SinkCommitters:
         for uid, (name, committer) in self._committers.items():
             files = None if self._layout is None else StoredOutputFiles(self._layout, uid)
             try:
-                committer.open(CommitterContext(self._job_id, name, uid, files, resumed_epoch))
+                committer.open(CommitterContext(self._job_id, name, uid, files, resumed_epoch, self._spark_session))
             except HeadwaterError:
                 raise
             except Exception as error:
                 raise UserCodeError.from_exception(error, name, "the start of its committer", resumed_epoch) from error
+
+    def select(
+        self, prepared: Mapping[str, list[bytes]], held: Mapping[str, HeldRecord], moment: CheckpointMoment
+    ) -> tuple[dict[str, list[bytes]], dict[str, HeldRecord]]:
+        """Ask each sink what a checkpoint makes visible. Return that, and what it holds back."""
+        self.open()
+        due = {uid: list(items) for uid, items in prepared.items() if uid not in self._selecting}
+        still_held: dict[str, HeldRecord] = {}
+        for uid, record in held.items():
+            if uid not in self._selecting:  # the sink held output back before the program was changed
+                due[uid] = [*record.items, *due.get(uid, [])]
+        for uid in self._selecting:
+            before = held[uid].items if uid in held else []
+            if not before and not prepared.get(uid):
+                continue
+            name, committer = self._committers[uid]
+            try:
+                chosen = committer.select(_loaded(prepared.get(uid, [])), _loaded(before), moment)
+            except HeadwaterError:
+                raise
+            except Exception as error:
+                raise UserCodeError.from_exception(error, name, "the choice of its output", moment.epoch) from error
+            if chosen.due:
+                due[uid] = _dumped(chosen.due)
+            if chosen.held:
+                still_held[uid] = HeldRecord(_dumped(chosen.held), chosen.again_ms)
+        return due, still_held
 
     def commit(self, committables: Mapping[str, list[bytes]]) -> None:
         """Commit what a durable manifest names. Idempotent, because committers are.
@@ -136,7 +170,7 @@ class SinkCommitters:
         while True:
             tried += 1
             try:
-                task.committer.commit([pickle.loads(item) for item in task.items])
+                task.committer.commit(_loaded(task.items))
                 return
             except Exception as error:
                 may_pass = isinstance(error, _PASSING) or not isinstance(error, HeadwaterError)
@@ -157,13 +191,15 @@ class SinkCommitters:
         failures_ms.append(now_ms)
         return self._policy.next_delay_ms(failures_ms, now_ms)
 
-    def clean_up(self, job_id: str, check: Callable[[], None]) -> None:
-        """Let sinks delete what dead attempts left. No attempt of the job may be running.
+    def clean_up(self, job_id: str, check: Callable[[], None], held: Mapping[str, HeldRecord] | None = None) -> None:
+        """Let sinks delete what dead attempts left, but not what is `held`. No attempt of the job may be running.
 
         `check` raises if another driver has taken over. It is called after the search and before the deletion:
         otherwise a driver that wakes up late would delete what the next driver has prepared.
         """
         self.open()
+        for uid, record in (held or {}).items():
+            self._committers[uid][1].holding(_loaded(record.items))
         found = [(committer, committer.find_leftovers(job_id)) for _, committer in self._committers.values()]
         if any(leftovers for _, leftovers in found):
             check()
@@ -175,3 +211,11 @@ class SinkCommitters:
             self._threads.shutdown()
         for _, committer in self._committers.values():
             committer.close()
+
+
+def _loaded(items: Sequence[bytes]) -> list[Any]:
+    return [pickle.loads(item) for item in items]
+
+
+def _dumped(committables: Sequence[Any]) -> list[bytes]:
+    return [pickle.dumps(item, 5) for item in committables]

@@ -22,7 +22,7 @@ from headwater.common.errors import HeadwaterError, short_repr
 from headwater.common.job_status import JobStatus
 from headwater.common.machine.hardware import hardware
 from headwater.common.machine.processes import start_time
-from headwater.common.query_error import QueryError
+from headwater.common.query_error import QueryError, QueryProblem
 from headwater.runtime.job.run_directory import JobCard, RunDirectory, token_digest
 from headwater.runtime.slot.starter import local_host
 
@@ -33,7 +33,8 @@ T = TypeVar("T")
 Request = dict[str, Any]
 Answer = dict[str, Any]
 
-MAX_REQUEST_BYTES = 64 * 1024
+MAX_REQUEST_BYTES = 4 << 20
+"""Room for a query of 10,000 keys. What is longer is read to its end, and refused."""
 REQUEST_SECONDS = 10
 """Time limit for a client's request."""
 LAST_ANSWERS_SECONDS = 5
@@ -59,6 +60,7 @@ class OperableJob(Protocol):
     def ask_to_stop(self, drain: bool, savepoint_directory: str | None = None) -> CompletableFuture[str]: ...
     def trigger_checkpoint(self) -> CompletableFuture[int]: ...
     def rescale(self, parallelism: int) -> CompletableFuture[float]: ...
+    def replay_dead_letters(self, directory: str, ids: list[str] | None) -> CompletableFuture[dict[str, Any]]: ...
     def cancel(self) -> CompletableFuture[None]: ...
 
 
@@ -147,7 +149,10 @@ class ControlServer:
     def _serve(self, connection: socket.socket) -> None:
         stays_open = False
         try:
-            line = _receive(connection)
+            try:
+                line = _receive(connection)
+            except QueryError as error:
+                return _send(connection, {"error": str(error), "query": error.to_json()})
             with self._lock:
                 self._answering.add(threading.current_thread())
             try:
@@ -259,6 +264,14 @@ class ControlServer:
     def _rescale(self, request: Request) -> float:
         return self._result(self._job.rescale(request.get("parallelism")))  # type: ignore[arg-type]  # it checks
 
+    def _replay(self, request: Request) -> Answer:
+        directory, ids = request.get("directory"), request.get("ids")
+        if not isinstance(directory, str) or not (
+            ids is None or (isinstance(ids, list) and all(isinstance(each, str) for each in ids))
+        ):
+            raise HeadwaterError("replay needs a directory, and a list of ids or none")
+        return self._result(self._job.replay_dead_letters(directory, ids))
+
     def _cancel(self, request: Request) -> None:
         self._job.cancel()
 
@@ -286,6 +299,7 @@ _VERBS: dict[str, Callable[[ControlServer, Request], Any]] = {
     "stop": ControlServer._stop,
     "trigger_checkpoint": ControlServer._trigger_checkpoint,
     "rescale": ControlServer._rescale,
+    "replay": ControlServer._replay,
     "cancel": ControlServer._cancel,
 }
 
@@ -298,14 +312,20 @@ def _text_or_none(request: Request, key: str) -> str | None:
 
 
 def _receive(connection: socket.socket) -> bytes:
-    """Return one line. Raises OSError if no line comes in time, or if it is too long."""
+    """Return one line. Raises OSError if none comes in time, QueryError after the end of one that is too long."""
     connection.settimeout(REQUEST_SECONDS)
-    received = bytearray()
-    while not received.endswith(b"\n"):
-        part = connection.recv(4096)
-        if not part or len(received) > MAX_REQUEST_BYTES:
+    received, length, part = bytearray(), 0, b""
+    until = time.monotonic() + REQUEST_SECONDS
+    while not part.endswith(b"\n"):
+        part = connection.recv(1 << 16)
+        length += len(part)
+        if not part or time.monotonic() > until or length > 8 * MAX_REQUEST_BYTES:
             raise ConnectionError("no request")
-        received += part
+        if length <= MAX_REQUEST_BYTES + 1:
+            received += part
+    if length > MAX_REQUEST_BYTES + 1:
+        text = f"the request has {length:,} bytes; the driver takes {MAX_REQUEST_BYTES:,}: ask for less at once"
+        raise QueryError(QueryProblem.BAD_REQUEST, text)
     return bytes(received)
 
 

@@ -17,6 +17,8 @@ from typing import Any
 from headwater.checkpoint.manifest import Manifest
 from headwater.checkpoint.restore.rescale import PartitionRestore
 from headwater.checkpoint.store import ManifestStore
+from headwater.common.connector import CheckpointMoment
+from headwater.common.dead_letter import DeadLetter
 from headwater.common.errors import HeadwaterError
 from headwater.common.ids import Place
 from headwater.common.job_status import JobStatus
@@ -71,6 +73,7 @@ class Coordinator:
         settings: CheckpointSettings | None = None,
         progress: JobProgress | None = None,
         background: Background = THREADS,
+        spark_session: Callable[[], Any] | None = None,
     ) -> None:
         settings = settings or CheckpointSettings()
         self.plan = plan
@@ -87,7 +90,7 @@ class Coordinator:
         """Epochs in a row that found nothing although the engine had reported input."""
         self.progress = progress or JobProgress()
         self.state = JobState()
-        """Of the job: whoever shows it to others puts theirs here."""
+        """The job's state. The job's handle puts the one here that it shows."""
         self.clock = ProcessingClock()
         self.requests = RequestQueue()
         self.sources = JobSources(plan, store.layout if store is not None else None)
@@ -96,7 +99,9 @@ class Coordinator:
         self._failures = Failures(restart_policy, self.progress, can_go_back=store is not None or plan.batch_mode)
         layout = store.layout if store is not None else None
         self._dead_letters = DeadLetterLimits(plan.settings)
-        self._committers = SinkCommitters(plan, restart_policy, self._pause_before_commit, job_id, layout)
+        self._committers = SinkCommitters(
+            plan, restart_policy, self._pause_before_commit, job_id, layout, spark_session
+        )
         self._notices = SourceNotices(self.sources.splits, background)
         self._output = PendingOutput(self._committers.eager if settings.interval_ms > 0 else set())
         self._drafts = ManifestDrafts(plan, job_id, self.partitions, self.sources)
@@ -229,6 +234,16 @@ class Coordinator:
                 return
             self.checkpoints.check_time(request)
 
+    def replay(self, letters: tuple[DeadLetter, ...], request: Request) -> None:
+        """Run an epoch without input, but with these dead letters. Its checkpoint is complete on return.
+
+        No checkpoint may be in flight. `GivenUpError` as above: the letters are then in the next checkpoint.
+        """
+        self._execute(replace(self.plan_epoch(CHECKPOINT, self.stamp()), letters=letters))
+        self._advance_checkpoint(wait=True)
+        if self.checkpoints.committed_token != self.last.token:
+            self.checkpoint_now(CHECKPOINT, request)
+
     # --- the epoch
 
     def plan_epoch(
@@ -337,16 +352,20 @@ class Coordinator:
         """The epoch that was just accepted is a checkpoint, as soon as its parts are there."""
         self.metrics.cut()
         self.progress.cut()
+        output = self._output.take()
+        final = self.last.finished or bool(self.checkpoints.savepoints)
+        due, held = self._committers.select(
+            output, self.checkpoints.held, CheckpointMoment(self.last.epoch, self.last.now_ms, final)
+        )
         slots = {ack.place for ack in acks if ack.address is not None}
         self.checkpoints.cut(
             Cut(
                 token=self.last.token,
-                draft=self._drafts.draft(
-                    self.last, self._attempts.incarnation, self._output.take(), self.progress.counters
-                ),
+                draft=self._drafts.draft(self.last, self._attempts.incarnation, due, held, self.progress.counters),
                 waiting_for=slots if self._store is not None else set(),
                 triggered_ms=int(time.time() * 1000),
                 started=time.monotonic(),
+                output=output,
             )
         )
 
@@ -410,7 +429,7 @@ class Coordinator:
     def clean_up(self) -> None:
         """Delete what dead attempts left at the sinks. Called when no attempt runs."""
         self.checkpoints.wait_until_noted()  # sinks forget what they last committed
-        self._committers.clean_up(self.job_id, self._check_claim)
+        self._committers.clean_up(self.job_id, self._check_claim, self.checkpoints.held)
 
     def close(self) -> None:
         self.checkpoints.close()

@@ -24,7 +24,7 @@ from headwater.runtime.job.exception_history import ExceptionHistory
 from headwater.runtime.job.job_description import checkpoint_details, description, with_tasks
 from headwater.runtime.job.metrics.answers import metrics_of, why_of
 from headwater.runtime.job.progress import JobProgress
-from headwater.runtime.job.requests import CheckpointRequest, RescaleRequest, SavepointRequest
+from headwater.runtime.job.requests import CheckpointRequest, ReplayRequest, RescaleRequest, SavepointRequest
 from headwater.runtime.job.state_directory import StateDirectory
 
 T = TypeVar("T")
@@ -96,7 +96,7 @@ class LocalJobClient(JobClient):
             directory.close()
 
     def ending(self, error: BaseException | None) -> None:
-        """The job has come to its end, but whoever waits for it does not know yet."""
+        """The job has ended, but those who wait for it have not been told yet."""
         status = end_of(error)
         if error is not None and status is JobStatus.FAILED:
             self.exception_history.add(error)
@@ -169,13 +169,23 @@ class LocalJobClient(JobClient):
         return stopped
 
     def ask_to_stop(self, drain: bool, savepoint_directory: str | None = None) -> CompletableFuture[str]:
-        """As `stop_with_savepoint`, but the future is done as soon as the savepoint is there: the job is yet to end."""
+        """As `stop_with_savepoint`, but the future is done as soon as the savepoint is there, before the job ends."""
         return self._savepoint(savepoint_directory, stop=True, drain=drain)
 
     def trigger_checkpoint(self) -> CompletableFuture[int]:
         """Complete a checkpoint now. The future's result is its epoch."""
         request = CheckpointRequest()
         self._running_coordinator("a checkpoint").ask(request)
+        return _as_completable(request.done)
+
+    def replay_dead_letters(self, directory: str, ids: list[str] | None = None) -> CompletableFuture[dict[str, Any]]:
+        """Put the dead letters in the files below `directory` through again: those with these ids, or all that wait.
+
+        The future is done when that is committed. Its result is {"done": ids, "refused_again": {id: the id of the new
+        letter}, "not_possible": {id: why}}.
+        """
+        request = ReplayRequest(directory, ids)
+        self._running_coordinator("a replay of dead letters").ask(request)
         return _as_completable(request.done)
 
     def rescale(self, parallelism: int) -> CompletableFuture[float]:

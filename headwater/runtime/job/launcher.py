@@ -210,6 +210,17 @@ class Job:
         ship(context, files or ())
         return context
 
+    @property
+    def _spark_session(self) -> Callable[[], Any] | None:
+        """What returns a Spark session for sinks that need one; None: the job runs without Spark."""
+
+        def session() -> Any:
+            from headwater.runtime.spark.session import spark_session
+
+            return spark_session(self._spark_settings())
+
+        return session
+
     def _spark_settings(self) -> SparkSettings:
         from headwater.runtime.spark.settings import settings_of
 
@@ -276,6 +287,7 @@ class Job:
             self._checkpoint_settings(),
             progress,
             self.background,
+            self._spark_session,
         )
         return coordinator, engine
 
@@ -362,7 +374,7 @@ class Job:
             coordinator.progress.last_restore = LastRestore(
                 epoch, own if given is None else given.path, given is not None and given.is_savepoint
             )
-            # Whoever begins with the state of a finished job has more to read, or ends again by himself.
+            # The checkpoint of a finished job may be resumed with more input. Without any, the job just ends again.
             manifest = msgspec.structs.replace(decision.manifest, finished=False)
             coordinator.resume(manifest, decision.incarnation, decision.recommit, restores)
             if start.outlived is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from headwater.checkpoint.manifest import Manifest
+from headwater.checkpoint.manifest import HeldRecord, Manifest
 from headwater.graph.plan import JobPlan
 from headwater.runtime.epoch.epoch_plan import LastEpoch
 from headwater.runtime.job.fingerprint import plan_fingerprint, stateful_operators
@@ -22,8 +22,15 @@ class ManifestDrafts:
         self._partitions = partitions
         self._sources = sources
 
-    def draft(self, last: LastEpoch, incarnation: int, output: Committables, counters: dict[str, int]) -> Manifest:
-        """Return the manifest of the epoch that was just accepted. It commits `output`."""
+    def draft(
+        self,
+        last: LastEpoch,
+        incarnation: int,
+        output: Committables,
+        held: dict[str, HeldRecord],
+        counters: dict[str, int],
+    ) -> Manifest:
+        """Return the manifest of the epoch that was just accepted. It commits `output` and holds `held` back."""
         plan = self._plan
         return Manifest(
             job_id=self._job_id,
@@ -38,6 +45,7 @@ class ManifestDrafts:
             partitions=self._partitions.records(),
             sources=self._sources.records(last),
             committables=output,
+            held=held,
             counters=dict(counters),
             finished=last.finished,
             spark=dict(last.spark),

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 log = logging.getLogger(__name__)
 
 NOTABLE_MS = 1_000
-"""A clock that is set by less is not worth a word."""
+"""Smaller steps of the wall clock are not logged."""
 
 
 class ProcessingClock:
@@ -39,7 +39,7 @@ class ProcessingClock:
 
     def now_ms(self) -> float:
         """Called by one thread."""
-        # The process may sleep between two looks at clocks. Looked at in this order, that does not add up.
+        # The process may sleep between the two readings. In this order, such pauses do not add up.
         monotonic_ms = self._monotonic_ms()
         wall_ms = self._wall_ms()
         due_ms = self._now_ms + monotonic_ms - self._read_at_ms

@@ -6,6 +6,7 @@ import contextlib
 from collections import deque
 from concurrent.futures import Future, InvalidStateError
 from dataclasses import dataclass, field
+from typing import Any
 
 from headwater.checkpoint.savepoint.savepoint import Where
 from headwater.checkpoint.storage.base import StorageSpec
@@ -79,7 +80,27 @@ class CheckpointRequest:
         self.done.set_exception(error)
 
 
-Request = SavepointRequest | RescaleRequest | CheckpointRequest
+@dataclass
+class ReplayRequest:
+    """Put dead letters through again."""
+
+    directory: str
+    """Where their files are."""
+    ids: list[str] | None = None
+    """None: all that wait."""
+    done: Future[dict[str, Any]] = field(default_factory=Future)
+    """{"done": ids, "refused_again": {id: the new letter's}, "not_possible": {id: why}}, when that is committed."""
+    since_ms: float = 0.0
+    """When the job began to serve it."""
+
+    where = "the checkpoint with the dead letters"
+
+    def fail(self, error: Exception) -> None:
+        """Tell whoever asked why it was not done, or not yet."""
+        self.done.set_exception(error)
+
+
+Request = SavepointRequest | RescaleRequest | CheckpointRequest | ReplayRequest
 
 
 class RequestQueue:

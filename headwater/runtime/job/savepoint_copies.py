@@ -1,4 +1,4 @@
-"""Copies completed checkpoints to where savepoints were asked for, beside everything else, and not for ever."""
+"""Copies completed checkpoints to savepoints, in the background and within a time limit."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def not_in_time(limit_ms: float) -> str:
 
 
 def what_became(error: Exception, request: SavepointRequest, checkpoint: str) -> Exception:
-    """Who wanted the job to end with a savepoint must know whether it has ended without one."""
+    """The error of a stop whose savepoint failed. It says whether the job has ended all the same."""
     if request.drain:
         return CheckpointError(
             f"{error}. The job was drained and has ended; its checkpoint {checkpoint} has the same state"
@@ -104,8 +104,8 @@ def _copy(store: ManifestStore, manifest: Manifest, request: SavepointRequest, c
     try:
         with note_unfinished(store.layout, request.target):
             path = write_savepoint(store.layout, manifest, request.target, check_wanted=check_wanted).path
-        # Another driver may have taken over, and removed what it found of the copy. And after a stop it goes on from
-        # here: whoever started from the copy would, too.
+        # Another driver may have taken over and removed the unfinished copy. After a stop it also resumes from this
+        # checkpoint: a second job that starts from the copy would do the same work twice.
         store.check_claim()
     except FencedError as error:
         request.fail(error)

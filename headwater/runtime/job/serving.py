@@ -11,7 +11,8 @@ from headwater.runtime.epoch.decisions import CHECKPOINT, DRAIN
 from headwater.runtime.job.coordinator import Coordinator
 from headwater.runtime.job.endings import GivenUpError, RescaleAsked, StoppedWithSavepoint, WentBackError
 from headwater.runtime.job.fingerprint import parallelisms
-from headwater.runtime.job.requests import CheckpointRequest, Request, RescaleRequest, SavepointRequest
+from headwater.runtime.job.replays import replay
+from headwater.runtime.job.requests import CheckpointRequest, ReplayRequest, Request, RescaleRequest, SavepointRequest
 
 log = logging.getLogger(__name__)
 
@@ -38,6 +39,8 @@ def _serve(coordinator: Coordinator, request: Request) -> None:
         coordinator.settle_checkpoint(request)
         coordinator.checkpoint_now(CHECKPOINT, request)
         request.done.set_result(coordinator.epoch)
+    elif isinstance(request, ReplayRequest):
+        replay(coordinator, request)
     elif request.stop:
         _stop(coordinator, request)
     else:
@@ -65,7 +68,7 @@ def _stop(coordinator: Coordinator, request: SavepointRequest) -> None:
     if request not in checkpoints.savepoints:  # it is there already if the job went back meanwhile
         checkpoints.savepoints.append(request)
     if request.drain:
-        coordinator.checkpoint_now(DRAIN)  # what was drained cannot go on: it waits as long as that takes
+        coordinator.checkpoint_now(DRAIN)  # a drained job cannot go on, so this wait has no limit
     else:
         coordinator.checkpoint_now(CHECKPOINT, request)
     try:

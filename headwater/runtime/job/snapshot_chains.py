@@ -53,9 +53,9 @@ class SnapshotChains:
         }
 
     def given_up(self, epoch: int) -> None:
-        """The checkpoint of `epoch` comes to be none.
+        """The checkpoint of `epoch` was given up: forget its full snapshots.
 
-        Full snapshots of its state have no checkpoint to go on from: the next deltas go on from the one before.
+        No delta can follow them: the next deltas follow the checkpoint before.
         """
         self.fulls = {place: ref for place, ref in self.fulls.items() if ref.epoch < epoch}
 

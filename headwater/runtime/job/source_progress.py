@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import pickle
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -43,6 +43,8 @@ class SplitSourceProgress:
         self.source: Source = spec.source
         self._layout = layout
         self._active: dict[str, _SplitState] = {}
+        self._behind: dict[str, Split] = {}
+        """Splits that come after others, which are not read to their end (`Source.read_after`)."""
         self._finished = FinishedSplits(layout, spec.uid) if layout is not None else None
         self._finished_ids: set[str] = set()
         self._ended: list[str] = []
@@ -51,6 +53,9 @@ class SplitSourceProgress:
         """{split that finished: (epoch, position)}, until a checkpoint holds it."""
         self._watermarks: dict[str, int] = {}
         self._discovered_ms: int | None = None
+        self._has_stages = type(self.source).continue_after is not Source.continue_after
+        self._asked_to_continue_ms: int | None = None
+        """When the source last said that it has no next stage yet."""
         self._rate_from_ms: int | None = None
         self._rate_emitted = 0
         self.records = 0
@@ -62,12 +67,14 @@ class SplitSourceProgress:
     @property
     def exhausted(self) -> bool:
         """The source is bounded, and every split is read to its end."""
-        return self.source.bounded and self._discovered_ms is not None and not self._active
+        if self._has_stages and self._asked_to_continue_ms is None:
+            return False
+        return self.source.bounded and self._discovered_ms is not None and not (self._active or self._behind)
 
     @property
     def open_splits(self) -> int:
         """How many splits are known and not read to their end. Any thread may ask."""
-        return len(self._active)
+        return len(self._active) + len(self._behind)
 
     @property
     def all_opened(self) -> bool:
@@ -103,7 +110,7 @@ class SplitSourceProgress:
             self._rate_from_ms = now_ms
         due = int((now_ms - self._rate_from_ms) * rate / 1000) - self._rate_emitted
         most = max(1, int(rate * BURST_MS / 1000))
-        if due > most:  # fell behind: forget the rest, so that no flood follows the pause
+        if due > most:  # fell behind: forget the rest, so that a pause is not followed by a burst
             self._rate_emitted += due - most
             due = most
         return due
@@ -113,12 +120,30 @@ class SplitSourceProgress:
     def discover(self, now_ms: int) -> None:
         """Look for new splits if it is time to."""
         due = self.next_discovery_ms()
-        if self._discovered_ms is not None and (due is None or now_ms < due):
-            return
+        if self._discovered_ms is None or (due is not None and now_ms >= due):
+            self._discover(now_ms, self.source.discover_splits)
+        if self._has_stages and not self._active and self._may_ask_to_continue(now_ms):
+            watermark_ms = max(self._watermarks.values(), default=MIN_WATERMARK)
+            self._discover(
+                now_ms,
+                lambda parallelism, known: self.source.continue_after(
+                    parallelism, known, None if watermark_ms == MIN_WATERMARK else watermark_ms
+                ),
+            )
+            self._asked_to_continue_ms = None if self._active else now_ms
+
+    def _may_ask_to_continue(self, now_ms: int) -> bool:
+        """A source whose next stage had nothing is asked again as often as it looks for splits."""
+        if self._asked_to_continue_ms is None:
+            return True
+        interval = self.source.discovery_interval_ms
+        return not self.source.bounded and interval is not None and now_ms >= self._asked_to_continue_ms + interval
+
+    def _discover(self, now_ms: int, look: Callable[[int, frozenset[str]], list[Split]]) -> None:
         finished = self._finished.ids().union(self._ended) if self._finished is not None else self._finished_ids
-        known = frozenset(self._active) | finished
+        known = frozenset((*self._active, *self._behind)) | finished
         try:
-            found = self.source.discover_splits(self.spec.parallelism, known)
+            found = look(self.spec.parallelism, known)
         except HeadwaterError:
             raise
         except Exception as error:
@@ -128,8 +153,16 @@ class SplitSourceProgress:
                 raise ConfigurationError(
                     f"source '{self.spec.name}' offered split '{split.split_id}' again; ids must be unique for ever"
                 )
-            self._active[split.split_id] = _SplitState(split)
+            self._behind[split.split_id] = split
+        self._open_those_next()
         self._discovered_ms = now_ms
+
+    def _open_those_next(self) -> None:
+        """Read the splits whose predecessors have all been read to their end."""
+        unread = {*self._active, *self._behind}
+        for split_id, split in list(self._behind.items()):
+            if unread.isdisjoint(self.source.read_after(split)):
+                self._active[split_id] = _SplitState(self._behind.pop(split_id))
 
     def plan(
         self, first_index: int, budget: int, now_ms: int, *, final: bool, aligned: Mapping[str, int] | None = None
@@ -220,6 +253,8 @@ class SplitSourceProgress:
                 ended.append(ack.split_id)
                 self._last_positions[ack.split_id] = (epoch, ack.position)
                 del self._active[ack.split_id]
+        if ended:
+            self._open_those_next()
         self._finished_ids.update(ended)
         self._ended += ended
         # Used only when no split is left: then the largest final watermark is that of the source.
@@ -240,6 +275,7 @@ class SplitSourceProgress:
             )
             for split_id, state in self._active.items()
         }
+        splits |= {split_id: SplitRecord(pickle.dumps(split.payload, 5)) for split_id, split in self._behind.items()}
         record = SourceRecord(splits, exhausted=self.exhausted, details=dict(self._watermarks))
         if self._finished is not None:
             record.finished_splits = self._finished.add(self._ended, epoch, attempt_id)
@@ -260,16 +296,21 @@ class SplitSourceProgress:
         """Stand where `record` says. Called after `reset`."""
         assert self._layout is not None
         self._finished = FinishedSplits.restore(self._layout, self.spec.uid, record.finished_splits)
+        splits = {split_id: Split(split_id, pickle.loads(split.payload)) for split_id, split in record.splits.items()}
+        self._behind = {
+            split_id: split
+            for split_id, split in splits.items()
+            if not splits.keys().isdisjoint(self.source.read_after(split))
+        }
         self._active = {
-            split_id: _SplitState(
-                Split(split_id, pickle.loads(split.payload)), split.position, split.operator_state, dict(split.details)
-            )
+            split_id: _SplitState(splits[split_id], split.position, split.operator_state, dict(split.details))
             for split_id, split in record.splits.items()
+            if split_id not in self._behind
         }
         self._watermarks = dict(record.details)
         # A bounded source has been discovered for good; a watched one looks again at once.
         self._discovered_ms = now_ms if self.source.discovery_interval_ms is None else None
 
     def reset(self) -> None:
-        """Be as new: the job goes back to where it had read nothing."""
+        """Forget all progress: the job goes back to its beginning."""
         self.__init__(self.spec, self._layout, self.alignment)  # type: ignore[misc]

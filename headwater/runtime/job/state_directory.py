@@ -92,7 +92,7 @@ class StateDirectory:
     def _renew_on(self) -> None:
         assert self._leases is not None
         while time.monotonic() - self._asked < INTEREST_SECONDS and not self._closed.wait(LEASE_SECONDS / 4):
-            self._leases.renew(dict(self._coordinator.partitions.book))
+            self._leases.renew(dict(self._coordinator.partitions.book), patient=True)
 
     def close(self) -> None:
         self._closed.set()

@@ -186,11 +186,11 @@ class InProcessEngine:
     def cancel(self) -> None: ...
 
     def close(self) -> None:
-        """Close all functions and readers. If the job was killed, there is nobody to do that."""
+        """Close all functions and readers. If the job was killed, only readers: nobody is there to call functions."""
+        self._readers.close()
         if self._killed:
             for place in list(self.slots.by_place):
                 self.slots.kill(place)
             return
-        self._readers.close()
         self._runners.close()
         self.slots.close()

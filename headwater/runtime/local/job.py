@@ -81,6 +81,8 @@ class InProcessJob(Job):
 
     def _started(self) -> None: ...
 
+    _spark_session = None
+
     def _run(self) -> JobExecutionResult:
         try:
             return super()._run()
@@ -122,7 +124,11 @@ class InProcessJob(Job):
 
     def _clean_up(self, error: BaseException | None) -> None:
         if isinstance(error, JobCrashed):
-            self._start.release()  # as the kernel does; nothing else is done for a process that was killed
+            # As the kernel does for a process that was killed: it takes the lock and the connections. Nothing else
+            # happens in this `close`, because background work is done at once here.
+            if self._coordinator is not None:
+                self._coordinator.close()
+            self._start.release()
             return
         super()._clean_up(error)
         finished = error is None and self._coordinator is not None and self._coordinator.finished

@@ -6,7 +6,6 @@ import contextlib
 import fcntl
 import os
 import pickle
-import select
 import socket
 import subprocess
 import sys
@@ -14,6 +13,7 @@ import sys
 import xxhash
 
 from headwater.common.errors import SerializationError
+from headwater.common.machine.descriptors import wait_any
 from headwater.runtime.epoch.failure import ConnectionLostError
 from headwater.runtime.epoch.messages import SlotAddress
 from headwater.runtime.slot.directories import own_directory
@@ -35,8 +35,7 @@ def answer_to(request: SlotRequest) -> SlotAddress | SerializationError | str | 
             return None
         finally:
             os.close(answer_write)
-        readable, _, _ = select.select([answer], [], [], START_SECONDS)
-        if not readable:
+        if not wait_any([answer], START_SECONDS):
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(_fork_server_path(watched))  # it may hang: the next request starts another
             return f"no answer within {START_SECONDS} s"
@@ -86,8 +85,7 @@ def _start(path: str, watched: int) -> None:
             )
         finally:
             os.close(listening_write)
-        readable, _, _ = select.select([listening], [], [], START_SECONDS)
-        if not readable or not os.read(listening, 1):
+        if not wait_any([listening], START_SECONDS) or not os.read(listening, 1):
             raise ConnectionLostError("the process that slots are forked from did not start; its output says why")
     finally:
         os.close(listening)

@@ -66,8 +66,10 @@ def main() -> None:
     os.write(listening, b".")
     os.close(listening)
     pidfd = open_pidfd(watched)
-    descriptors: list[socket.socket | int] = [listener] if pidfd is None else [listener, pidfd]
-    while select.select(descriptors, [], [], IDLE_SECONDS)[0] == [listener]:
+    poller = select.poll()  # `select.select` refuses descriptors above 1,023
+    for descriptor in (listener.fileno(), *(() if pidfd is None else (pidfd,))):
+        poller.register(descriptor, select.POLLIN)
+    while [ready for ready, _ in poller.poll(IDLE_SECONDS * 1000)] == [listener.fileno()]:
         _fork_slot(listener)
     with contextlib.suppress(OSError):
         os.unlink(path)

@@ -7,7 +7,6 @@ import ctypes
 import logging
 import os
 import pickle
-import select
 import signal
 import threading
 from collections.abc import Callable, Sequence
@@ -16,6 +15,7 @@ from typing import Protocol
 from headwater.checkpoint.snapshot.file import SnapshotRef
 from headwater.common.config_options import CHECKPOINTING_TIMEOUT
 from headwater.common.errors import CheckpointError
+from headwater.common.machine.descriptors import wait_any
 
 log = logging.getLogger(__name__)
 
@@ -109,8 +109,7 @@ class FullSnapshotChild:
 
     def done(self) -> bool:
         """Return True if `result` will not block."""
-        readable, _, _ = select.select([self._pipe], [], [], 0)
-        return bool(readable)
+        return bool(wait_any([self._pipe], 0))
 
     def result(self) -> SnapshotRef | None:
         """Return the snapshot, or None if the child failed. Call once, when `done`."""

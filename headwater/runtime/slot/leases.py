@@ -12,11 +12,11 @@ import pickle
 import socket
 import struct
 import threading
-import time
 from collections.abc import Mapping
 from typing import NamedTuple
 
 from headwater.common.ids import Place
+from headwater.common.machine.boot_clock import since_boot_ns
 from headwater.common.machine.processes import is_named
 from headwater.runtime.epoch.failure import ConnectionLostError
 from headwater.runtime.epoch.messages import SlotAddress
@@ -39,54 +39,85 @@ class _Grant(NamedTuple):
 
 
 class Leases:
-    """Grants leases to the slots of one job. Any thread may call `renew`; one at a time does the work."""
+    """Grants leases to the slots of one job. Any thread may call `renew`; none waits for a slot that another asks."""
 
     def __init__(self, secret: bytes) -> None:
         self._secret = secret
         self._lock = threading.Lock()
         self._grants: dict[Place, _Grant] = {}
         self._connections: dict[SlotAddress, tuple[socket.socket, Receiver]] = {}
-        self._failed: dict[SlotAddress, float] = {}
+        self._asked: set[SlotAddress] = set()
+        """Slots that are being asked. The thread that does it owns the connection meanwhile."""
+        self._failed: set[SlotAddress] = set()
+        """Slots that did not answer when they were last asked."""
 
-    def renew(self, book: Mapping[Place, SlotAddress], fresh_seconds: float = FRESH_SECONDS) -> set[Place]:
-        """Lease to the slots in `book`. Return the places whose slot has a lease now."""
+    def renew(
+        self, book: Mapping[Place, SlotAddress], fresh_seconds: float = FRESH_SECONDS, *, patient: bool = False
+    ) -> set[Place]:
+        """Lease to the slots in `book`. Return the places whose slot has a lease now.
+
+        A slot that is stopped takes long to ask. So only a `patient` caller extends leases that still hold, and asks
+        slots again that did not answer.
+        """
         with self._lock:
-            for gone in self._connections.keys() - set(book.values()):
+            self._failed &= set(book.values())
+            for gone in self._connections.keys() - set(book.values()) - self._asked:
                 self._forget(gone)
-            self._failed = {address: when for address, when in self._failed.items() if address in book.values()}
-            return {place for place, address in book.items() if self._renew(place, address, fresh_seconds)}
+        return {place for place, address in book.items() if self._renew(place, address, fresh_seconds, patient)}
 
-    def _renew(self, place: Place, address: SlotAddress, fresh_seconds: float) -> bool:
-        grant, now = self._grants.get(place), time.monotonic()
-        if grant is not None:
-            if grant.address == address and now - grant.since < fresh_seconds:
+    def _renew(self, place: Place, address: SlotAddress, fresh_seconds: float, patient: bool) -> bool:
+        with self._lock:
+            grant, now = self._grants.get(place), _now()
+            own = grant is not None and grant.address == address
+            good_seconds = fresh_seconds if patient else LEASE_SECONDS - ANSWER_SECONDS
+            if own and now - grant.since < good_seconds:  # type: ignore[union-attr]
                 return True
-            if grant.address != address and now < grant.until and not _is_gone(grant.address):
+            if address in self._failed and not patient:
                 return False
-        if now - self._failed.get(address, -1e9) < ANSWER_SECONDS:
-            return False  # it has just kept everybody waiting
+            if address in self._asked:
+                return own and now < grant.until  # type: ignore[union-attr]
+            if not self._is_free(place, address):
+                return False
+            self._asked.add(address)
         try:
-            self._grant(place, address)
+            granted = self._grant(place, address)
         except (ConnectionLostError, OSError):
-            self._forget(address)
-            self._failed[address] = time.monotonic()
-            return False
-        return True
+            granted = False
+        with self._lock:
+            self._asked.discard(address)
+            if granted:
+                self._failed.discard(address)
+            else:
+                self._failed.add(address)
+                self._forget(address)
+        return granted
 
-    def _grant(self, place: Place, address: SlotAddress) -> None:
-        if address not in self._connections:
+    def _is_free(self, place: Place, address: SlotAddress) -> bool:
+        """Return True if no other slot may hold a lease of this place."""
+        grant = self._grants.get(place)
+        return grant is None or grant.address == address or _now() >= grant.until or _is_gone(grant.address)
+
+    def _grant(self, place: Place, address: SlotAddress) -> bool:
+        connection = self._connections.get(address)
+        if connection is None:
             sock = connect(address, self._secret, ANSWER_SECONDS)
             sock.settimeout(ANSWER_SECONDS)
-            self._connections[address] = (sock, Receiver(sock))
-        sock, receiver = self._connections[address]
+            connection = (sock, Receiver(sock))
+            with self._lock:
+                self._connections[address] = connection
+        sock, receiver = connection
         send(sock, Message.PING)
         kind, body = receiver.receive()
         if kind is not Message.PONG:
             raise ConnectionLostError(f"a slot answered a ping with {kind.name}")
         clock_ns = pickle.loads(body)["clock_ns"]
-        sent = time.monotonic()
-        self._grants[place] = _Grant(address, sent, sent + LEASE_SECONDS)  # first: it may arrive, whatever happens
+        with self._lock:
+            if not self._is_free(place, address):
+                return False
+            sent = _now()
+            self._grants[place] = _Grant(address, sent, sent + LEASE_SECONDS)  # first: it may arrive, whatever happens
         send(sock, Message.LEASE, _NUMBER.pack(clock_ns + int(LEASE_SECONDS * 1e9)))
+        return True
 
     def _forget(self, address: SlotAddress) -> None:
         found = self._connections.pop(address, None)
@@ -98,6 +129,11 @@ class Leases:
         with self._lock:
             for address in list(self._connections):
                 self._forget(address)
+
+
+def _now() -> float:
+    """Seconds by the clock that slots use for their leases, too."""
+    return since_boot_ns() / 1e9
 
 
 def _is_gone(address: SlotAddress) -> bool:

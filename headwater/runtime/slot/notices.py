@@ -1,4 +1,4 @@
-"""Tells slots from the driver that a checkpoint is durable, beside the epochs. Nothing depends on that it arrives."""
+"""Tells slots from the driver that a checkpoint is durable, beside the epochs. Nothing depends on these notices."""
 
 from __future__ import annotations
 

@@ -1,9 +1,11 @@
 """The slot process. `fork_server` forks it when a relay asks for a slot (see `starter`).
 
 The main thread processes epochs, one at a time. A control thread accepts connections. Each connection has a thread that
-authenticates it, reads its messages between epochs, answers pings and hands epochs to the main thread, which then reads
-from the connection itself. A connection may stay open over many epochs. A newer attempt cuts the connection of an older
-one that is under way, so that a zombie relay cannot keep the slot. The process ends with the executor's JVM.
+authenticates it, reads its messages, answers pings and hands its first epoch to the main thread. From then on the main
+thread reads from the connection itself, between epochs too, until another connection has an epoch: so the next epoch
+over the same connection, which may be a millisecond away, wakes one thread and not three. A newer attempt cuts the
+connection of an older one that is under way, so that a zombie relay cannot keep the slot. The process ends with the
+executor's JVM.
 """
 
 from __future__ import annotations
@@ -27,6 +29,8 @@ from dataclasses import dataclass, field, replace
 from headwater.checkpoint.paths import CheckpointLayout
 from headwater.common.errors import LocalDiskError, SerializationError, StateError
 from headwater.common.ids import Place
+from headwater.common.machine.boot_clock import since_boot_ns
+from headwater.common.machine.descriptors import wait_any
 from headwater.common.machine.processes import alive, name_this_process, open_pidfd
 from headwater.graph.plan import JobPlan
 from headwater.runtime.epoch import fault
@@ -44,6 +48,8 @@ _EDGE = struct.Struct("<q")
 HANDSHAKE_SECONDS = 10
 ORPHAN_SECONDS = 10
 """A new slot to which nobody has come after so long ends. A relay comes at once."""
+QUIET_SECONDS = 3600
+"""A slot that is in use looks up this often, although nothing has come."""
 OUTBOX_BYTES = 1 << 16
 PROCESS_NAME = "headwater-slot"
 """The name that `ps` shows."""
@@ -70,7 +76,7 @@ class _Epoch:
     sock: socket.socket
     receiver: Receiver
     begin: BeginEpoch
-    ended: threading.Event = field(default_factory=threading.Event)
+    handed_back: threading.Event = field(default_factory=threading.Event)
     """The main thread no longer reads from the connection."""
     cut: bool = False
     """The connection is lost, or was taken away."""
@@ -79,6 +85,31 @@ class _Epoch:
 @dataclass(frozen=True)
 class _Completed:
     token: str
+
+
+class _Work:
+    """What waits for the main thread."""
+
+    def __init__(self) -> None:
+        self._items: queue.SimpleQueue[_Epoch | _Completed | None] = queue.SimpleQueue()
+        self._number = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_SEMAPHORE)
+
+    def put(self, item: _Epoch | _Completed | None) -> None:
+        """Any thread may call this. None: the job is over."""
+        self._items.put(item)
+        os.eventfd_write(self._number, 1)
+
+    def wait_for(self, other: socket.socket) -> bool:
+        """Wait until there is work, or something to read from `other`. Return True if there is work."""
+        poll = select.poll()
+        poll.register(self._number, select.POLLIN)
+        poll.register(other, select.POLLIN)
+        return any(descriptor == self._number for descriptor, _ in poll.poll())
+
+    def take(self) -> _Epoch | _Completed | None:
+        """Wait for the next item."""
+        os.eventfd_read(self._number)
+        return self._items.get()
 
 
 class _Outbox:
@@ -106,7 +137,7 @@ class SlotServer:
 
     def __init__(self, config: SlotConfig) -> None:
         self._config = config
-        self._work: queue.SimpleQueue[_Epoch | _Completed | None] = queue.SimpleQueue()
+        self._work = _Work()
         self._lock = threading.Lock()
         self._fence = AttemptFence()
         self._current: socket.socket | None = None
@@ -138,21 +169,18 @@ class SlotServer:
         watched = open_pidfd(self._config.watch_pid)
         orphaned_at = time.monotonic() + ORPHAN_SECONDS
         wanted = False
-        descriptors: list[socket.socket | int] = [*self._listeners]
-        if watched is not None:
-            descriptors.append(watched)
+        listeners = {listener.fileno(): listener for listener in self._listeners}
+        descriptors = [*listeners] if watched is None else [*listeners, watched]
         while True:
-            timeout = None if watched is not None and wanted else 1.0
-            ready, _, _ = select.select(descriptors, [], [], timeout)
+            ready = wait_any(descriptors, QUIET_SECONDS if watched is not None and wanted else 1.0)
             if watched in ready or (watched is None and not alive(self._config.watch_pid)):
                 self._end()
             if not ready and not wanted and time.monotonic() > orphaned_at:
                 self._end()
-            for listener in ready:
-                if isinstance(listener, socket.socket):
-                    wanted = True
-                    sock, _ = listener.accept()
-                    threading.Thread(target=self._read_from, args=(sock,), daemon=True).start()
+            for listener in (listeners[each] for each in ready if each in listeners):
+                wanted = True
+                sock, _ = listener.accept()
+                threading.Thread(target=self._read_from, args=(sock,), daemon=True).start()
 
     def _end(self) -> None:
         for path in filter(None, (self.address.path, self.address.query_path)):
@@ -162,7 +190,7 @@ class SlotServer:
         os._exit(0)
 
     def _read_from(self, sock: socket.socket) -> None:
-        """The thread of one connection: read its messages between epochs, until it is lost."""
+        """The thread of one connection: read its messages unless the main thread does, until it is lost."""
         try:
             sock.settimeout(HANDSHAKE_SECONDS)
             sock = authenticate_server(sock, self._config.secret, self._config.address.incarnation)
@@ -179,13 +207,14 @@ class SlotServer:
         """Do what one message says. Return False if the connection has served its purpose."""
         if kind is Message.BEGIN:
             epoch = _Epoch(sock, receiver, pickle.loads(body))
-            self._take(epoch)
-            epoch.ended.wait()
+            if self._admits(epoch):
+                self._work.put(epoch)
+                epoch.handed_back.wait()
             return not epoch.cut
         if kind is Message.COMPLETED:
             self._work.put(_Completed(body.decode()))
         elif kind is Message.PING:
-            pong = {"pid": os.getpid(), "newest": self._fence.newest, "clock_ns": time.monotonic_ns()}
+            pong = {"pid": os.getpid(), "newest": self._fence.newest, "clock_ns": since_boot_ns()}
             send(sock, Message.PONG, pickle.dumps(pong))
         elif kind is Message.LEASE:
             self.lease.until_ns = _EDGE.unpack(body)[0]
@@ -196,7 +225,8 @@ class SlotServer:
             raise ConnectionLostError(f"unexpected message {kind.name} between epochs")
         return True
 
-    def _take(self, epoch: _Epoch) -> None:
+    def _admits(self, epoch: _Epoch) -> bool:
+        """Whether the attempt is no older than any before. If so, it cuts the one that is under way."""
         attempt = epoch.begin.attempt
         with self._lock:
             if not self._fence.admits(attempt):
@@ -205,22 +235,57 @@ class SlotServer:
                 with contextlib.suppress(ConnectionLostError):
                     send(epoch.sock, Message.FAILED, pickle.dumps(failure))
                 epoch.cut = True
-                epoch.ended.set()
-                return
+                return False
             if self._current is not None:
                 with contextlib.suppress(OSError):
                     self._current.shutdown(socket.SHUT_RDWR)
-            self._work.put(epoch)
+            return True
 
     # --- main thread
 
     def serve(self, slot: Slot) -> None:
         """Run epochs until a SHUTDOWN message arrives."""
-        while (work := self._work.get()) is not None:
-            if isinstance(work, _Completed):
-                slot.checkpoint_completed(work.token)
+        kept: _Epoch | None = None  # the last epoch, whose connection is read here
+        while True:
+            if kept is not None and (kept.receiver.has_message or not self._work.wait_for(kept.sock)):
+                self._read_next(slot, kept)
             else:
-                self._run_newest(slot, work)
+                work = self._work.take()
+                if work is None:
+                    return
+                if isinstance(work, _Completed):
+                    slot.checkpoint_completed(work.token)
+                    continue
+                if kept is not None:
+                    kept.handed_back.set()
+                kept = work
+                self._run_newest(slot, kept)
+            if kept.cut:
+                kept.handed_back.set()
+                kept = None
+
+    def _read_next(self, slot: Slot, kept: _Epoch) -> None:
+        """Do what the next message on the connection of the last epoch says, if all of it has arrived.
+
+        Never waits for the rest: whoever sends it may have been stopped, and another relay must get the slot then.
+        """
+        try:
+            if not kept.receiver.has_message:
+                kept.receiver.read_once()
+                if not kept.receiver.has_message:
+                    return
+            kind, body = kept.receiver.receive()
+            if kind is Message.BEGIN:
+                kept.begin = pickle.loads(body)
+                if self._admits(kept):
+                    self._run_newest(slot, kept)
+            elif kind is Message.COMPLETED:
+                slot.checkpoint_completed(body.decode())  # before the epoch that may follow it
+            elif not self._handle(kept.sock, kept.receiver, kind, body):
+                kept.cut = True
+        except (ConnectionLostError, OSError) as error:
+            log.debug("connection ended: %s", error)
+            kept.cut = True
 
     def _run_newest(self, slot: Slot, epoch: _Epoch) -> None:
         try:
@@ -237,7 +302,6 @@ class SlotServer:
         finally:
             with self._lock:
                 self._current = None
-            epoch.ended.set()
 
     def _run(self, slot: Slot, epoch: _Epoch) -> None:
         outbox = _Outbox(epoch.sock)
@@ -304,7 +368,9 @@ def run_slot(config: SlotConfig, answer: int) -> None:
         os.write(answer, pickle.dumps(traceback.format_exc()))
         os._exit(1)
     if server.query_listeners:
-        QueryServer(slot, server.query_listeners, config.secret, config.address.incarnation, server.lease).start()
+        incarnation = config.address.incarnation
+        slot.queries = queries = QueryServer(slot, server.query_listeners, config.secret, incarnation, server.lease)
+        queries.start()
     threading.Thread(target=server.accept_forever, name="control", daemon=True).start()
     os.write(answer, pickle.dumps(server.address))
     os.close(answer)

@@ -15,6 +15,7 @@ import socket
 import struct
 import sys
 from collections import deque
+from collections.abc import Callable
 from enum import IntEnum
 
 from headwater.runtime.epoch.failure import ConnectionLostError
@@ -114,8 +115,12 @@ def send_all(sock: socket.socket, parts: list[bytes | memoryview]) -> None:
 class Receiver:
     """Reads messages from a socket through one buffer. Used by one thread at a time."""
 
-    def __init__(self, sock: socket.socket) -> None:
-        self._sock = sock
+    def __init__(
+        self, sock: socket.socket, recv: Callable[[int], bytes] | None = None, max_message: int = MAX_MESSAGE
+    ) -> None:
+        """`recv` is used in place of `sock.recv`. Of a message with more than `max_message` bytes none is kept."""
+        self._max_message = max_message
+        self._recv = recv if recv is not None else sock.recv
         self._seal = sock.receiving if isinstance(sock, SealedSocket) else None
         self._buffer = bytearray()
         self._messages: deque[tuple[Message, bytes]] = deque()
@@ -129,20 +134,21 @@ class Receiver:
     def receive(self) -> tuple[Message, bytes]:
         """The next message; `ConnectionLostError` if the other end is gone, or the message is not what it sent."""
         while not self._messages:
-            self._read()
+            self.read_once()
         return self._messages.popleft()
 
     def arrived(self) -> deque[tuple[Message, bytes]]:
         """Read once, and return the messages that are complete now. For a socket that has something to read."""
-        self._read()
+        self.read_once()
         messages, self._messages = self._messages, deque()
         return messages
 
-    def _read(self) -> None:
+    def read_once(self) -> None:
+        """Read what has arrived, even if it is half a message; wait if nothing has."""
         if self._broken is not None:
             raise self._broken
         try:
-            data = self._sock.recv(_READ)
+            data = self._recv(_READ)
         except (OSError, ValueError) as error:
             raise ConnectionLostError(f"connection lost: {error}") from error
         if not data:
@@ -162,8 +168,11 @@ class Receiver:
         with memoryview(self._buffer) as view:
             while size - start >= _HEAD.size:
                 length, kind = _HEAD.unpack_from(view, start)
-                if length > MAX_MESSAGE:
-                    raise ConnectionLostError(f"message of {length} bytes announced; the stream is out of step")
+                if length > self._max_message:
+                    raise ConnectionLostError(
+                        f"message of {length} bytes announced, at most {self._max_message} expected; "
+                        "the stream is out of step"
+                    )
                 end = start + _HEAD.size + length
                 if size < end + tail:
                     break
@@ -183,20 +192,46 @@ def query_secret(secret: bytes) -> bytes:
     return hmac.new(secret, b"queries of state", hashlib.sha256).digest()
 
 
+class Handshake:
+    """The slot's half of a handshake, without waiting.
+
+    Send `greeting`, read `ANSWER_BYTES`, send the `proof`, then use the `sealed` socket. Nothing else is read before.
+    """
+
+    ANSWER_BYTES = 32 + _NONCE
+
+    NONCE_BYTES = _NONCE
+
+    def __init__(self, secret: bytes, incarnation: str, magic: bytes = _MAGIC, nonce: bytes | None = None) -> None:
+        """`nonce`: random bytes that are used once."""
+        self._secret, self._incarnation = secret, incarnation
+        self._nonces = secrets.token_bytes(_NONCE) if nonce is None else nonce
+        self.greeting = magic.ljust(32, b" ") + self._nonces
+
+    def proof(self, answer: bytes) -> bytes:
+        """Raises ConnectionLostError if the other end does not know the secret."""
+        self._nonces += answer[32:]
+        if not hmac.compare_digest(answer[:32], _derive(self._secret, b"relay", self._incarnation, self._nonces)):
+            raise ConnectionLostError(
+                "a connection did not know the job's secret, or meant another slot, and was refused"
+            )
+        return _derive(self._secret, b"slot", self._incarnation, self._nonces)
+
+    def sealed(self, sock: socket.socket) -> socket.socket:
+        own, others = b"from slot", b"from relay"
+        return _sealed(sock, self._secret, self._incarnation, self._nonces, sends=own, receives=others)
+
+
 def authenticate_server(sock: socket.socket, secret: bytes, incarnation: str, magic: bytes = _MAGIC) -> socket.socket:
     """The slot's half: nothing else is read from the socket before this returned. Use the socket that it returns."""
-    nonce = secrets.token_bytes(_NONCE)
-    sock.sendall(magic.ljust(32, b" ") + nonce)
-    answer = _read_exactly(sock, 32 + _NONCE)
-    nonces = nonce + answer[32:]
-    if not hmac.compare_digest(answer[:32], _derive(secret, b"relay", incarnation, nonces)):
-        raise ConnectionLostError("a connection did not know the job's secret, or meant another slot, and was refused")
-    sock.sendall(_derive(secret, b"slot", incarnation, nonces))
-    return _sealed(sock, secret, incarnation, nonces, sends=b"from slot", receives=b"from relay")
+    handshake = Handshake(secret, incarnation, magic)
+    sock.sendall(handshake.greeting)
+    sock.sendall(handshake.proof(_read_exactly(sock, Handshake.ANSWER_BYTES)))
+    return handshake.sealed(sock)
 
 
 def authenticate_client(sock: socket.socket, secret: bytes, incarnation: str, magic: bytes = _MAGIC) -> socket.socket:
-    """The relay's half. Another slot than `incarnation`, which may have got its address since, does not do."""
+    """The relay's half. Refuses every slot but `incarnation`: another one may have its address by now."""
     greeting = _read_exactly(sock, 32 + _NONCE)
     if greeting[:32] != magic.ljust(32, b" "):
         raise ConnectionLostError(

@@ -35,7 +35,7 @@ class RecentDeltas:
             self._sections = {ref.name: self._sections[ref.name] for ref in chain if ref.name in self._sections}
 
     def absorbable(self, chain: Sequence[SnapshotRef]) -> list[SnapshotRef]:
-        """Return the last deltas of `chain`, if the next delta shall take their place; else [].
+        """Return the last deltas of `chain`, if the next delta is to take their place; else [].
 
         Larger ones before them are included once those behind them are as large together: so each section is written
         again only a few times.

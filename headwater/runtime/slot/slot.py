@@ -10,9 +10,11 @@ undoing, by going back to the last checkpoint), it loads the last checkpoint.
 from __future__ import annotations
 
 import logging
+import threading
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Protocol
 
 from headwater.checkpoint.paths import CheckpointLayout, SnapshotKind
 from headwater.checkpoint.restore.damaged import RestoreRepair
@@ -38,13 +40,24 @@ from headwater.runtime.slot.native_snapshots import NativeSnapshots
 from headwater.runtime.slot.recent_deltas import RecentDeltas
 from headwater.runtime.slot.upload import GRACE_SECONDS, Upload
 from headwater.runtime.stage.edges import Emit
-from headwater.runtime.stage.runner import RunnerIdentity, StageRunner
+from headwater.runtime.stage.runner import StageRunner
+from headwater.runtime.stage.wiring import RunnerIdentity
 from headwater.state.keyed_backend import KeyedStateBackend
 from headwater.state.readable_backend import ReadableBackend
 from headwater.state.snapshot.native_state import NativeState
 from headwater.state.snapshot.section import Section
 
 log = logging.getLogger(__name__)
+
+
+class Queries(Protocol):
+    """What the thread that processes does for readers of the slot's state."""
+
+    def poll(self) -> None:
+        """Answer the look-ups that have arrived. Called between two steps, when nobody holds a lock of the state."""
+
+    def epoch_ended(self) -> None:
+        """There will be no `poll` until the next epoch."""
 
 
 class Slot:
@@ -72,6 +85,10 @@ class Slot:
         """The runner whose state other threads may read; None while a checkpoint is loaded."""
         self.processing = False
         """An epoch is under way."""
+        self.processing_thread: int | None = None
+        """The thread of the last epoch."""
+        self.queries: Queries | None = None
+        """None: nobody can read the state."""
         self._emit: Emit | None = None
         self._natives = NativeSnapshots(background)
         self._native: list[NativeState] = []
@@ -103,7 +120,7 @@ class Slot:
     def begin(self, begin: BeginEpoch, emit: Emit) -> bool:
         """Reach the state of `begin.base` and start the attempt. Return True if the slot loaded a checkpoint."""
         self._garbage.begin_epoch()
-        self.processing = True
+        self.processing, self.processing_thread = True, threading.get_ident()
         base = begin.base
         self._settle(begin)
         if any(backend.damaged for backend in self._native_backends()):
@@ -125,6 +142,7 @@ class Slot:
         runner.begin_epoch(
             begin.attempt.epoch, begin.attempt.id, begin.now_ms, begin.watermarks, refusals=begin.refusals
         )
+        runner.replay(begin.letters)
         return restored
 
     @property
@@ -145,7 +163,8 @@ class Slot:
         """
         restored = self.begin(begin, emit)
         for _ in run_steps(self.runner, steps, begin.attempt.epoch):
-            pass
+            if self.queries is not None:
+                self.queries.poll()
         return self.finish(begin, restored, output_ended)
 
     def finish(
@@ -155,15 +174,16 @@ class Slot:
 
         The next `begin` says whether the epoch was accepted.
         """
-        outcome = self.runner.finish_epoch(begin.now_ms)
+        outcome = self.runner.finish_epoch(begin.now_ms, durable=False)
         outcome.figures.gc_ms = self._garbage.take_pause_ms()
         fault.reached("processed", begin.attempt.epoch)
         output_ended()
         after_processing = time.perf_counter()
         ack = PartitionAck(self._address.place, outcome, address=self._address, restored=restored)
+        if begin.checkpointing and begin.cut:
+            self._upload = self._start_upload(begin)
+        self.runner.make_durable()  # while the state is written, too
         if begin.checkpointing:
-            if begin.cut:
-                self._upload = self._start_upload(begin)
             if self._upload is not None:
                 # Repeated until it is settled: an acknowledgement may be lost with its attempt.
                 seconds = self._checkpoint_seconds if begin.wait else GRACE_SECONDS if begin.cut else 0
@@ -172,16 +192,21 @@ class Slot:
             ack.writing = self._full.names if self._full is not None else ()
         cut = begin.cut or not begin.checkpointing
         self._pending, self._dirty = (begin.attempt.id, cut, begin.attempt.epoch), False
-        self.processing = False
+        self._end_processing()
         ack.processing_ms = (after_processing - self._started) * 1000
         ack.snapshot_ms = (time.perf_counter() - after_processing) * 1000
         self._garbage.epoch_ended()
         fault.reached("snapshot-written", begin.attempt.epoch)
         return ack
 
+    def _end_processing(self) -> None:
+        self.processing = False
+        if self.queries is not None:
+            self.queries.epoch_ended()
+
     def abort(self) -> None:
         """Give up the current attempt, if there is one, and undo its changes."""
-        self.processing = False
+        self._end_processing()
         if self._dirty:
             self._undo()
 

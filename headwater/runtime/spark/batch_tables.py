@@ -12,10 +12,11 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from headwater.common.config_options import LOCAL_TIME_ZONE
+from headwater.common.config_options import LOCAL_TIME_ZONE, PYTHON_FILES
 from headwater.common.configuration import Configuration
-from headwater.common.errors import JobFailedError
+from headwater.common.errors import JobFailedError, UserFunctionError
 from headwater.runtime.spark.kernel_udfs import register_kernels
+from headwater.runtime.spark.python_files import ship
 from headwater.runtime.spark.session import spark_context
 from headwater.runtime.spark.settings import settings_of
 from headwater.table.batch.connectors import Blackhole, Files, MemorySource, Print, QuerySource, Sink, source_of
@@ -27,12 +28,17 @@ from headwater.table.types.spark import spark_type
 
 _SAYS_NOTHING = ("Exception thrown in awaitResult", "Job aborted due to stage failure")
 
+_REJECTED = "_headwater_rejected"
+"""The column of Spark's own that has a line of which something could not be read."""
+
 _sessions: dict[tuple[Any, str], SparkSession] = {}  # {(Spark context, time zone): the session of SQL}
 
 
 def _session(configuration: Configuration) -> SparkSession:
     """A session of its own on the program's Spark: its settings and views do not meet the program's."""
     context = spark_context(settings_of(configuration, "headwater SQL"))
+    files: list[str] | None = configuration.get(PYTHON_FILES)
+    ship(context, files or ())
     zone = configuration.get(LOCAL_TIME_ZONE)
     session = _sessions.get((context, zone))
     if session is None:
@@ -57,9 +63,15 @@ def _told() -> Iterator[None]:
         yield
     except PySparkException as error:
         text = str(error).split("\n\nJVM stacktrace")[0].strip()
-        raise JobFailedError(f"Spark could not run the query: {text.splitlines()[0][:2000]}") from error
+        raise JobFailedError(f"Spark could not run the query: {_said(text)}") from error
     except Py4JJavaError as error:
         raise JobFailedError(f"Spark could not run the query: {_causes(error.java_exception)}") from error
+
+
+def _said(text: str) -> str:
+    """What an error says: the first line, or all that a function of a user has to say."""
+    _, _, of_user = text.rpartition(f"{UserFunctionError.__name__}: ")
+    return of_user[:2000].strip() if of_user != text else text.splitlines()[0][:2000]
 
 
 def _causes(exception: Any) -> str:
@@ -136,13 +148,33 @@ def _register(session: SparkSession, name: str, source: Any) -> None:
         case QuerySource():
             frame = session.sql(source.sql)
         case Files():
-            schema = ", ".join(f"{quoted(each.name)} {spark_type(each.type)}" for each in source.row_type.fields)
-            frame = session.read.format(source.format).options(**source.options).schema(schema).load(source.path)
+            frame = _files(session, source)
         case MemorySource(rows=pa.Table()):
             frame = session.createDataFrame(_for_spark(source.rows))
         case _:
             frame = _moved(source.rows, session)
     frame.createOrReplaceTempView(name)
+
+
+def _files(session: SparkSession, files: Files) -> DataFrame:
+    lenient = files.options.get("mode") == "PERMISSIVE"
+    columns = [f"{quoted(each.name)} {spark_type(each.type)}" for each in files.row_type.fields]
+    schema = ", ".join([*columns, f"{_REJECTED} STRING"] if lenient else columns)
+    options = {**files.options, **({"columnNameOfCorruptRecord": _REJECTED} if lenient else {})}
+    frame = session.read.format(files.format).options(**options).schema(schema).load(files.path)
+    names = [quoted(each.name) for each in files.row_type.fields]
+    if lenient:
+        # Spark does not read a column that nobody needs, and then finds nothing wrong in it: so all are needed.
+        nulls = " + ".join(f"int({name} IS NULL)" for name in names)
+        is_row = f"startswith(ltrim({_REJECTED}), '{{') AND get_json_object({_REJECTED}, '$') IS NOT NULL"
+        whole = f"({is_row})" if files.format == "json" else "true"
+        frame = frame.where(f"(isnull({_REJECTED}) OR {whole}) AND {nulls} >= int(isnull({_REJECTED})) - 1")
+    return frame.selectExpr(
+        *(
+            f"coalesce({name}, '') AS {name}" if each.name in files.empty_texts else name
+            for name, each in zip(names, files.row_type.fields, strict=True)
+        )
+    )
 
 
 def _moved(frame: DataFrame, session: SparkSession) -> DataFrame:

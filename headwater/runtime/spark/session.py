@@ -9,6 +9,7 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from pyspark import SparkConf, SparkContext
 from pyspark.find_spark_home import _find_spark_home
@@ -114,6 +115,14 @@ def spark_context(settings: SparkSettings) -> SparkContext:
     return context
 
 
+def spark_session(settings: SparkSettings) -> Any:
+    """Return the session of the active context, or of a new one."""
+    from pyspark.sql import SparkSession  # loads pandas: only for those who need a session
+
+    spark_context(settings)
+    return SparkSession.builder.getOrCreate()
+
+
 def _active_context() -> SparkContext | None:
     active: SparkContext | None = SparkContext._active_spark_context
     return active if active is not None and active._jsc is not None else None
@@ -135,7 +144,7 @@ def jvm_process() -> subprocess.Popen[bytes] | None:
 
 
 def start_is_over() -> None:
-    """The first epoch has run. If the JVM had to load every class, the next one shall not."""
+    """The first epoch has run. If the JVM had to load every class, let the next one start from an archive."""
     command = _jvm_process.args if _jvm_process is not None else ()
     if isinstance(command, list) and not any("Archive" in str(word) for word in command):
         start_writer(str(command[0]), Path(_find_spark_home()))

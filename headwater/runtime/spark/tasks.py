@@ -161,6 +161,7 @@ def _in_worker(task: StageTask, header: EpochHeader, collected: StageInput, stag
     runner.begin_epoch(
         attempt.epoch, attempt.id, header.now_ms, header.watermarks.get(task.place, {}), refusals=header.refusals
     )
+    runner.replay(header.letters)
     for _ in run_steps(runner, collected.steps(floors), attempt.epoch):
         if outbox:
             yield from task.route(outbox)

@@ -112,6 +112,10 @@ class EdgeWriter:
     def _choose_route(self, spec: InputSpec, max_parallelism: int) -> Callable[[list[Any], Timestamps], None]:
         if spec.exchange is Exchange.BROADCAST:
             return self._to_all
+        if spec.exchange is Exchange.SPLIT:
+            assert spec.splitter is not None
+            self._split, self._max_parallelism = spec.splitter, max_parallelism
+            return self._in_parts
         if self._parallelism == 1 and spec.exchange is not Exchange.HASH:
             return self._to_own
         if spec.exchange is Exchange.HASH:
@@ -190,6 +194,12 @@ class EdgeWriter:
             made.batch_index = index
             raise made from error
         self._distribute(targets, values, timestamps)
+
+    def _in_parts(self, values: list[Any], timestamps: Timestamps) -> None:
+        for place, value in enumerate(values):
+            timestamp = None if timestamps is None else [timestamps[place]]
+            for target, part in self._split(value, self._max_parallelism, self._parallelism):
+                self._append(target, [part], timestamp)
 
     def _by_partitioner(self, values: list[Any], timestamps: Timestamps) -> None:
         partitioner, key_of = self._spec.partitioner, self._spec.key_selector

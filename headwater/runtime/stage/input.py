@@ -10,7 +10,7 @@ from typing import Any
 from headwater.common.ids import MIN_WATERMARK
 from headwater.runtime.epoch.chunk import FrameKind, Header, decode_header, payload_of
 from headwater.runtime.epoch.steps import Step
-from headwater.runtime.stage.runner import consumer_of
+from headwater.runtime.stage.edge_ids import consumer_of
 from headwater.time.merge import ChannelInput, merge
 
 SPOOL_BYTES = 64 << 20

@@ -54,6 +54,10 @@ class Rejects:
         self._job_id = job_id
         self.count = 0
         """Letters in this epoch."""
+        self.replaying: DeadLetter | None = None
+        """The letter that the record of this moment comes from."""
+        self._input_index = 0
+        self._consumer = ""
         self.begin_epoch(0, 0, "", Refusals())
 
     @property
@@ -73,6 +77,7 @@ class Rejects:
         """Let `operator` process the records that it does not refuse. Raises what is no refusal of a record."""
         spec = self._spec
         assert isinstance(spec, OperatorSpec)
+        self._input_index = input_index
 
         def process(some: list[Any], their_timestamps: Timestamps) -> None:
             operator.read_ahead(some)
@@ -91,8 +96,9 @@ class Rejects:
                     error.refusal = Refusal(spec.uid, self._scope, None)
                 raise
 
-    def write_to_edge(self, write: Process, values: list[Any], timestamps: Timestamps) -> None:
+    def write_to_edge(self, consumer_uid: str, write: Process, values: list[Any], timestamps: Timestamps) -> None:
         """Write the records whose keys can be told. Nothing of a batch is written if `write` raises."""
+        self._consumer = consumer_uid
         self._process_again(write, values, values, timestamps, KEY)
 
     @staticmethod
@@ -171,9 +177,15 @@ class Rejects:
                     error.refusal = Refusal(spec.uid, self._scope, ordinal, look, str(error))
                 raise
 
+    def replayed(self, letter: DeadLetter) -> None:
+        """`letter` was put through again, and is done."""
+        mark = letter.replayed(self._job_id, self._epoch, self._now_ms)
+        self._letters.emit_side(REJECTED_TAG_ID, [mark], None)
+
     def _reject(self, value: Any, timestamp: int | None, error: str, stage: str) -> None:
         spec = self._spec
         number, self.count = self.count, self.count + 1
+        again = self.replaying
         letter = DeadLetter(
             id=letter_id(self._job_id, spec.uid, self._epoch, self._scope, stage, number),
             job_id=self._job_id,
@@ -182,13 +194,24 @@ class Rejects:
             stage=stage,
             error=error,
             where=f"epoch {self._epoch}, {self._scope}",
-            raw=_pickled(value),
-            record=short_repr(value),
+            raw=_pickled(value) if again is None else again.raw,
+            record=short_repr(value) if again is None else again.record,
             epoch=self._epoch,
             rejected_at_ms=self._now_ms,
             timestamp_ms=timestamp,
+            input_index=0 if stage == KEY else self._input_index,
+            consumer_uid=self._consumer if stage == KEY else "",
+            replaces="" if again is None else again.id,
         )
         self._letters.emit_side(REJECTED_TAG_ID, [letter], None)
+
+    def reject_again(self, letter: DeadLetter, error: str) -> None:
+        """`letter` could not even be put through: its record cannot be read, say."""
+        self.replaying, self._input_index, self._consumer = letter, letter.input_index, letter.consumer_uid
+        try:
+            self._reject(letter.record, letter.timestamp_ms, error, letter.stage)
+        finally:
+            self.replaying = None
 
 
 def _some(originals: list[Any], timestamps: Timestamps, some: range) -> tuple[list[Any], Timestamps]:

@@ -131,6 +131,7 @@ class Round:
         runner.begin_epoch(
             attempt.epoch, attempt.id, header.now_ms, header.watermarks.get(place, {}), refusals=header.refusals
         )
+        runner.replay(header.letters)
         for _ in run_steps(runner, steps, attempt.epoch):
             self._route(outbox)
         outcome = runner.finish_epoch(header.now_ms)

@@ -6,283 +6,30 @@ The same runner works in a slot (stateful stages), in a Python worker (stateless
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from functools import partial
-from pathlib import Path
+from collections.abc import Mapping, Sequence
 from time import perf_counter
 from typing import Any
 
-import cloudpickle
-
-from headwater.checkpoint.output_files import StoredOutputFiles
-from headwater.checkpoint.paths import CheckpointLayout
 from headwater.common import config_options as options
-from headwater.common.errors import HeadwaterError, UserCodeError, short_repr, user_traceback
+from headwater.common.dead_letter import DeadLetter
 from headwater.common.ids import MAX_WATERMARK, MIN_WATERMARK
-from headwater.common.rejected import REJECTED_TAG_ID
-from headwater.graph.chains import chain_heads
-from headwater.graph.plan import Exchange, InputSpec, JobPlan, OperatorSpec, SourceSpec
-from headwater.operators.base import Operator, OperatorContext
-from headwater.operators.type_check import TypeCheckOperator, check_state_types
+from headwater.graph.plan import JobPlan
+from headwater.operators.type_check import check_state_types
 from headwater.runtime.epoch.chunk import decode_records
 from headwater.runtime.epoch.figures import Figures, Traffic
 from headwater.runtime.epoch.messages import EpochOutcome
 from headwater.runtime.epoch.refusals import Refusals
 from headwater.runtime.stage.busy_time import BusyTime
-from headwater.runtime.stage.edges import EdgeWriter, Emit
-from headwater.runtime.stage.key_sample import KeySample
-from headwater.runtime.stage.rejects import Rejects
-from headwater.state.backends import HEAP, backend_kind, make_keyed_backend
-from headwater.state.copying import all_captured
+from headwater.runtime.stage.edges import Emit
+from headwater.runtime.stage.ports import Fan, OperatorPort, Timestamps
+from headwater.runtime.stage.replay import Replay
+from headwater.runtime.stage.wiring import RunnerIdentity, Wiring
 from headwater.state.keyed_backend import KeyedStateBackend
-from headwater.state.keys.key_groups import key_group_range
 from headwater.state.operator_backend import OperatorStateBackend
 from headwater.time.watermark_keys import at_input, at_output
 
-Timestamps = list[int | None] | None
-
 SAMPLES_SECONDS = 1.0
 """How often a partition reports its most frequent keys."""
-
-
-def edge_id(consumer: int, position: int) -> int:
-    """Return the id of an edge, made of the consuming operator's id and the position of the input."""
-    return consumer << 8 | position
-
-
-def consumer_of(edge: int) -> int:
-    """Return the id of the operator that consumes an edge."""
-    return edge >> 8
-
-
-class OperatorPort:
-    """One input of an operator. All ports of one operator share its gate."""
-
-    def __init__(self, gate: Gate, input_index: int, producer: int | None = None) -> None:
-        self._gate = gate
-        self._input_index = input_index
-        self.producer = producer
-        self.watermark = MIN_WATERMARK
-        self.is_idle = False
-        gate.ports.append(self)
-
-    @property
-    def uid(self) -> str:
-        """Of the operator."""
-        return self._gate.spec.uid
-
-    @property
-    def vertex(self) -> str:
-        """Uid of the head of its vertex."""
-        return self._gate.vertex
-
-    def batch(self, values: list[Any], timestamps: Timestamps) -> None:
-        self.batch_of(self._input_index, values, timestamps)
-
-    def batch_of(self, input_index: int, values: list[Any], timestamps: Timestamps) -> None:
-        if values:
-            self.is_idle = False
-            self._gate.records_in += len(values)
-            operator = self._gate.operator
-            try:
-                if self._gate.rejects is not None:
-                    self._gate.rejects.process(operator, values, timestamps, input_index)
-                    return
-                operator.read_ahead(values)
-                operator.process_batch(values, timestamps, input_index)
-            except SystemExit as error:
-                raise self._gate.exited(error, f"one of {len(values)}, the first is {short_repr(values[0])}") from error
-
-    def advance(self, watermark: int) -> None:
-        if watermark > self.watermark:
-            self.watermark = watermark
-            self.is_idle = False
-            self._gate.update()
-
-    def idle(self, idle: bool) -> None:
-        if idle != self.is_idle:
-            self.is_idle = idle
-            self._gate.update()
-
-
-class BorderPort(OperatorPort):
-    """The input of a vertex that another vertex of the same stage calls: what happens behind it is its own time."""
-
-    def __init__(self, gate: Gate, input_index: int, producer: int, busy: BusyTime) -> None:
-        super().__init__(gate, input_index, producer)
-        self._busy = busy
-
-    def batch(self, values: list[Any], timestamps: Timestamps) -> None:
-        before = self._busy.enter(self._gate.vertex)
-        super().batch(values, timestamps)
-        self._busy.enter(before)
-
-    def advance(self, watermark: int) -> None:
-        before = self._busy.enter(self._gate.vertex)
-        super().advance(watermark)
-        self._busy.enter(before)
-
-
-class Gate:
-    """Holds an operator's watermark at the minimum over its ports, idle ports excluded."""
-
-    def __init__(self, operator: Operator, spec: OperatorSpec, vertex: str) -> None:
-        self.operator = operator
-        self.spec = spec
-        self.vertex = vertex
-        """Uid of the head of its vertex."""
-        self.ports: list[OperatorPort] = []
-        self.rejects: Rejects | None = None
-        """None: nobody takes what the operator refuses."""
-        self.records_in = 0
-        self._idle = False
-
-    def update(self) -> None:
-        active = [port.watermark for port in self.ports if not port.is_idle]
-        if not active:
-            if not self._idle:
-                self._idle = True
-                self.operator.process_idle(True)
-            return
-        if self._idle:
-            self._idle = False
-            self.operator.process_idle(False)
-        watermark = min(active)
-        if watermark > self.operator.context.watermark:
-            try:
-                if watermark == MAX_WATERMARK:
-                    self.operator.end_of_input()
-                self.operator.process_watermark(watermark)
-            except SystemExit as error:
-                raise self.exited(error, f"none: the watermark became {watermark}") from error
-
-    def exited(self, error: SystemExit, record: str) -> UserCodeError:
-        """Return the error to raise if user code called sys.exit(): it must not end headwater's process."""
-        epoch = self.operator.context.epoch
-        return UserCodeError(self.spec.name, f"<{record}>", epoch, user_traceback(error), repr(error))
-
-    def reset(self) -> None:
-        """Set the operator's watermark from its ports, without emitting it downstream."""
-        self._idle = False
-        watermark = min((port.watermark for port in self.ports if not port.is_idle), default=MIN_WATERMARK)
-        self.operator.context.watermark = watermark
-        if self.operator.context.keyed_backend is not None:
-            self.operator.context.keyed_backend.watermark = watermark
-
-
-class EdgePort:
-    """A port that writes to an edge out of the stage."""
-
-    def __init__(self, writer: EdgeWriter) -> None:
-        self.writer = writer
-        self.batch = writer.write
-        self.advance = writer.advance
-
-    def reject_to(self, rejects: Rejects) -> None:
-        """Records whose key or partition cannot be told go to the producer's rejects."""
-        self.batch = partial(rejects.write_to_edge, self.writer.write)
-
-    def idle(self, idle: bool) -> None:
-        self.writer.idle = idle
-
-
-Port = OperatorPort | EdgePort
-
-
-class Fan:
-    """The output of an operator or source: all ports that it feeds, by side tag. Implements `operators.base.Output`."""
-
-    def __init__(self) -> None:
-        self.main: list[Port] = []
-        self.sides: dict[str, list[Port]] = {}
-        self.watermark = MIN_WATERMARK
-        self.records = 0
-        """Emitted in this epoch."""
-
-    def add(self, port: Port, side_tag: str | None) -> None:
-        (self.main if side_tag is None else self.sides.setdefault(side_tag, [])).append(port)
-
-    def ports(self) -> list[Port]:
-        return self.main + [port for ports in self.sides.values() for port in ports]
-
-    def emit(self, values: list[Any], timestamps: Timestamps) -> None:
-        self.records += len(values)
-        try:
-            _deliver(self.main, values, timestamps)
-        except HeadwaterError as error:
-            error.from_downstream = True
-            raise
-
-    def emit_side(self, tag_id: str, values: list[Any], timestamps: Timestamps) -> None:
-        self.records += len(values)
-        try:
-            _deliver(self.sides.get(tag_id, []), values, timestamps)
-        except HeadwaterError as error:
-            error.from_downstream = True
-            raise
-
-    def emit_watermark(self, watermark: int) -> None:
-        if watermark > self.watermark:
-            self.watermark = watermark
-            for port in self.ports():
-                port.advance(watermark)
-
-    def emit_idle(self, idle: bool) -> None:
-        for port in self.ports():
-            port.idle(idle)
-
-
-def _uid_of(plan: JobPlan, node: int) -> str:
-    """The uid of a source or operator."""
-    source = next((source for source in plan.sources if source.id == node), None)
-    return plan.operator(node).uid if source is None else source.uid
-
-
-def _own_copy(factory: Callable[[], Operator]) -> Callable[[], Operator]:
-    """Return a copy of `factory`, so that every partition has function objects of its own, as in Flink.
-
-    One Python worker runs several partitions of a stage, and the plan has each function once: without a copy, one
-    partition would see what `open` sets in another partition's function.
-    """
-    copied: Callable[[], Operator] = pickle.loads(cloudpickle.dumps(factory))
-    return copied
-
-
-def _deliver(ports: list[Port], values: list[Any], timestamps: Timestamps) -> None:
-    """Each consumer gets records of its own: one that changes them in place must not be seen by the others.
-
-    Edges may share: they change nothing. But they hold records until a chunk is full, while operators run.
-    """
-    for port in ports[1:]:
-        shared = isinstance(port, EdgePort) and isinstance(ports[0], EdgePort)
-        port.batch(
-            list(values) if shared else list(all_captured(values)), None if timestamps is None else [*timestamps]
-        )
-    if ports:
-        ports[0].batch(values, timestamps)
-
-
-class Inlet:
-    """Where the chunks of one edge enter the stage."""
-
-    def __init__(self, port: OperatorPort, input_index: int, sample: KeySample | None) -> None:
-        self.port = port
-        self.input_index = input_index
-        self.sample = sample
-        self.records = 0
-        self.bytes = 0
-
-
-@dataclass(frozen=True)
-class RunnerIdentity:
-    """Whose partition a runner runs. The same for all its epochs."""
-
-    job_id: str
-    partition: int
-    incarnation: int = 0
-    layout: CheckpointLayout | None = None
-    """The job's checkpoint directory, for sinks whose output waits there."""
 
 
 class StageRunner:
@@ -296,142 +43,19 @@ class StageRunner:
         self._plan = plan
         self._stage = stage
         self._identity = identity
-        self._emit = emit
-        self._fans: dict[int, Fan] = {}
-        self._gates: dict[int, Gate] = {}  # in topological order
-        self._heads: dict[int, OperatorPort] = {}  # head operator -> the port its edges share
-        self._inlets: dict[int, Inlet] = {}  # by edge
-        self._vertices = {node: _uid_of(plan, head) for node, head in chain_heads(plan).items()}
         self.busy = BusyTime()
+        wiring = Wiring(plan, stage, identity, emit, self.busy)
+        self.sources = wiring.sources
+        self._vertices = wiring.vertices
+        self._fans = wiring.fans
+        self._gates = wiring.gates
+        self._heads = wiring.heads
+        self._inlets = wiring.inlets
+        self._edges = wiring.edges
+        self._rejects = wiring.rejects
         self._samples_due = 0.0
-        self._edges: list[tuple[int, EdgeWriter]] = []  # (producer, writer)
-        self._rejects: list[Rejects] = []
-        self.sources = list(plan.sources) if stage == 0 else []
-        self._rocksdb: Any = None
         self.epoch = -1
         self._active: set[int] = set()  # nodes that the current source reaches; in later stages all nodes
-        self._build()
-
-    # --- wiring
-
-    def _build(self) -> None:
-        for source in self.sources:
-            self._fans[source.id] = Fan()
-        for spec in self._plan.stages[self._stage].operators:
-            if self._identity.partition < spec.parallelism or self._stage == 0:
-                self._add_operator(spec)
-        for consumer in (spec for stage in self._plan.stages for spec in stage.operators):
-            for position, input_spec in enumerate(consumer.inputs):
-                self._connect(consumer, position, input_spec)
-        self._connect_rejects()
-
-    def _connect_rejects(self) -> None:
-        """Who has a reader of what it refuses gets a way there. What checks its output uses the same way."""
-        specs: list[OperatorSpec | SourceSpec] = [*self.sources, *(gate.spec for gate in self._gates.values())]
-        for spec in specs:
-            producer = self._fans[spec.id]
-            if isinstance(spec, OperatorSpec) and isinstance(self._gates[spec.id].operator, TypeCheckOperator):
-                producer = self._fans.get(spec.inputs[0].upstream, producer)
-            if not producer.sides.get(REJECTED_TAG_ID):
-                continue
-            rejects = Rejects(spec, producer, self._identity.job_id)
-            self._rejects.append(rejects)
-            if isinstance(spec, OperatorSpec):
-                self._gates[spec.id].rejects = rejects
-            for port in self._fans[spec.id].ports():
-                if isinstance(port, EdgePort) and port.writer.calls_user_code:
-                    port.reject_to(rejects)
-
-    def _add_operator(self, spec: OperatorSpec) -> None:
-        operator = _own_copy(spec.factory)()
-        fan = Fan()
-        operator.setup(self._context(spec), fan)
-        self._fans[spec.id] = fan
-        self._gates[spec.id] = Gate(operator, spec, self._vertices[spec.id])
-
-    def _context(self, spec: OperatorSpec) -> OperatorContext:
-        identity = self._identity
-        keyed: KeyedStateBackend | None = None
-        if spec.keyed:
-            groups = key_group_range(identity.partition, self._plan.max_parallelism, spec.parallelism)
-            keyed = make_keyed_backend(
-                self._plan.settings.get(options.STATE_BACKEND),
-                spec.uid,
-                self._plan.max_parallelism,
-                groups,
-                self._backend_options(),
-            )
-        return OperatorContext(
-            uid=spec.uid,
-            name=spec.name,
-            partition=identity.partition,
-            parallelism=spec.parallelism,
-            max_parallelism=self._plan.max_parallelism,
-            job_id=identity.job_id,
-            job_name=self._plan.name,
-            attempt=max(identity.incarnation - 1, 0),
-            keyed_backend=keyed,
-            operator_backend=OperatorStateBackend(spec.uid),
-            batch_mode=self._plan.batch_mode,
-            job_parameters=self._plan.job_parameters,
-            output_files=(
-                StoredOutputFiles(identity.layout, spec.uid)
-                if spec.sink is not None and identity.layout is not None
-                else None
-            ),
-        )
-
-    def _backend_options(self) -> Any:
-        """Return the options that all keyed backends of this runner share; None for heap backends."""
-        settings = self._plan.settings
-        if backend_kind(settings.get(options.STATE_BACKEND)) == HEAP:
-            return None
-        if self._rocksdb is None:
-            from headwater.state.rocksdb.options import DEFAULT_TIMERS_IN_MEMORY, RocksDBOptions
-
-            directory = settings.get(options.ROCKSDB_DIRECTORY)
-            self._rocksdb = RocksDBOptions(
-                settings.get(options.ROCKSDB_MEMORY),
-                Path(directory).expanduser() if directory else None,
-                timers_in_memory=None if settings.get(options.ROCKSDB_TIMERS) == "heap" else DEFAULT_TIMERS_IN_MEMORY,
-            )
-        return self._rocksdb
-
-    def _connect(self, consumer: OperatorSpec, position: int, spec: InputSpec) -> None:
-        gate = self._gates.get(consumer.id)
-        if spec.chained:
-            fan = self._fans.get(spec.upstream)
-            if gate is not None and fan is not None:
-                port = (
-                    OperatorPort(gate, spec.input_index, spec.upstream)
-                    if gate.vertex == self._vertices[spec.upstream]
-                    else BorderPort(gate, spec.input_index, spec.upstream, self.busy)
-                )
-                fan.add(port, spec.side_tag)
-            return
-        edge = edge_id(consumer.id, position)
-        if gate is not None and consumer.stage == self._stage:
-            # `StageInput` merges all edges into an operator, so they share one port and one watermark.
-            head = self._heads.get(consumer.id)
-            if head is None:
-                head = self._heads[consumer.id] = OperatorPort(gate, spec.input_index)
-            key_of = spec.key_selector if spec.exchange is Exchange.HASH else None
-            sample = KeySample(key_of, self._plan.max_parallelism) if key_of is not None else None
-            self._inlets[edge] = Inlet(head, spec.input_index, sample)
-        fan = self._fans.get(spec.upstream)
-        if fan is not None:
-            writer = EdgeWriter(
-                edge=edge,
-                spec=spec,
-                dest_stage=consumer.stage,
-                dest_parallelism=consumer.parallelism,
-                max_parallelism=self._plan.max_parallelism,
-                partition=self._identity.partition,
-                operator_name=consumer.name,
-                emit=self._emit,
-            )
-            self._edges.append((spec.upstream, writer))
-            fan.add(EdgePort(writer), spec.side_tag)
 
     # --- life cycle
 
@@ -540,6 +164,16 @@ class StageRunner:
             gate.operator.process_time(now_ms)
         self.busy.enter(None)
 
+    def replay(self, letters: Sequence[DeadLetter], source_id: int | None = None) -> None:
+        """Put those dead letters through again that are for this partition; in stage 0, for this source.
+
+        Called in an epoch that reads nothing, before anything else comes.
+        """
+        if letters:
+            replay = Replay(self._plan, self._stage, self._identity.partition, self._gates, self._fans, self._rejects)
+            for letter in letters:
+                replay.put_through(letter, source_id)
+
     def _reached_from(self, source_id: int | None) -> set[int]:
         if source_id is None:
             return set(self._fans)
@@ -589,14 +223,19 @@ class StageRunner:
         if head in self._heads:
             self._heads[head].idle(idle)
 
-    def finish_epoch(self, now_ms: int, *, ended: bool | None = None) -> EpochOutcome:
-        """End the epoch: fire the last timers, let sinks prepare their commit, and send all buffered records."""
+    def finish_epoch(self, now_ms: int, *, ended: bool | None = None, durable: bool = True) -> EpochOutcome:
+        """End the epoch: fire the last timers, let operators emit what they held back and sinks prepare their commit.
+
+        Then send all buffered records. Without `durable`, the caller calls `make_durable` before the epoch counts.
+        """
         outcome = EpochOutcome()
         timers: list[int] = []
         for gate in self._gates.values():
             operator = gate.operator
             self.busy.enter(gate.vertex)
             operator.process_time(now_ms)
+            if gate.holds_back and gate.spec.id in self._active:
+                gate.end_epoch()
             due = operator.next_processing_timer()
             if due is not None:
                 timers.append(due)
@@ -625,7 +264,15 @@ class StageRunner:
         self._measure(outcome.figures)
         outcome.next_timer_ms = min(timers, default=None)
         outcome.watermarks = self.watermarks()
+        if durable:
+            self.make_durable()
         return outcome
+
+    def make_durable(self) -> None:
+        """See that what the epoch's sinks have prepared can survive a power cut."""
+        for gate in self._gates.values():
+            if gate.spec.sink is not None:
+                gate.operator.make_durable()
 
     def _measure(self, figures: Figures) -> None:
         """Enter what was measured in the epoch that ends now."""

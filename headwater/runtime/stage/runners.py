@@ -8,7 +8,8 @@ import traceback
 from headwater.checkpoint.paths import CheckpointLayout
 from headwater.common.ids import Place
 from headwater.graph.plan import JobPlan
-from headwater.runtime.stage.runner import RunnerIdentity, StageRunner
+from headwater.runtime.stage.runner import StageRunner
+from headwater.runtime.stage.wiring import RunnerIdentity
 
 Routed = tuple[int, bytes]
 """A frame, with the partition of its stage that gets it, or EVERY."""

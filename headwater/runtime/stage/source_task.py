@@ -7,14 +7,15 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from headwater.common.connector import TimedBatch
+from headwater.common.connector import Blocks, TimedBatch
 from headwater.common.errors import HeadwaterError, RejectedRecordError, UserCodeError
 from headwater.common.ids import MAX_WATERMARK
 from headwater.common.rejected import REJECTED_TAG_ID, Rejected
 from headwater.graph.plan import SourceSpec
 from headwater.runtime.epoch.messages import EpochHeader, EpochOutcome, SourceAck, SourceTask, SplitAck, SplitAssignment
+from headwater.runtime.stage.ports import Fan
 from headwater.runtime.stage.readers import OpenReader, Readers
-from headwater.runtime.stage.runner import Fan, StageRunner
+from headwater.runtime.stage.runner import StageRunner
 from headwater.state.copying import all_captured
 from headwater.state.operator_backend import OperatorStateBackend
 
@@ -46,8 +47,11 @@ def run_source_task(
         runner.restore_split_operators({})
         runner.begin_epoch(
             attempt.epoch, f"{attempt.id}-{task.index}-marker", header.now_ms, task.marker,
-            source_id=task.source_id, channel="source",
+            source_id=task.source_id, channel="source", refusals=header.refusals,
         )  # fmt: skip
+        if header.letters:
+            runner.replay(header.letters, task.source_id)
+            runner.restore_split_operators({})  # event time is the splits': letters do not move it
         if task.final:
             runner.source_output(task.source_id).emit_watermark(MAX_WATERMARK)
         total.add(runner.finish_epoch(header.now_ms, ended=task.exhausted))
@@ -83,7 +87,7 @@ def _read_split(
         reader = opened.reader
         while (left := assignment.budget - read.records - read.rejected) > 0:
             busy.enter(spec.uid)
-            records = reader.read_batch(min(header.batch_records, left))
+            records = reader.read_batch(min(reader.batch_records or header.batch_records, left))
             rejected = reader.rejected()
             if rejected:
                 _reject(output, spec, rejected, read)
@@ -93,7 +97,7 @@ def _read_split(
                 if rejected and records is not None:
                     continue  # they were there: more may be
                 break
-            read.records += len(records)
+            read.records += records.rows if isinstance(records, Blocks) else len(records)
             timestamps = records.timestamps if isinstance(records, TimedBatch) else None
             output.emit(records if reader.gives_away else all_captured(records), timestamps)
             busy.enter(None)

@@ -7,10 +7,11 @@ from itertools import islice
 from typing import Any
 
 from headwater.state.evolution.migration import Convert
+from headwater.state.heap.columns import HeapColumns, RowForm
 from headwater.state.heap.list import HeapListState
 from headwater.state.heap.map import HeapMapState
 from headwater.state.heap.panes import HeapElementPanes, HeapFoldedPanes
-from headwater.state.heap.store import ABSENT, HeapStore, KeyScope
+from headwater.state.heap.store import HeapStore, KeyScope
 from headwater.state.heap.value import HeapValueState
 from headwater.state.keys.key_groups import by_key_group, pairs_by_key_group
 from headwater.state.registered import Registered
@@ -42,6 +43,23 @@ class HeapKeyedStateBackend(StoreBackend[HeapStore]):
         store = store_class(self._scope(layout))
         store.lock = self._boundary
         return store
+
+    def as_columns(self, name: str, form: RowForm) -> HeapColumns | None:
+        """Keep a value state in arrays from now on; None if it has changes already, or TTL, or is no value state.
+
+        All its values must be in `form`. Called when an operator opens, before the first epoch.
+        """
+        registered = self._states[name]
+        store = registered.store
+        if isinstance(store, HeapColumns):
+            return store
+        if not isinstance(store, HeapValueState) or registered.state is not store or not store.is_settled():
+            return None
+        columns = HeapColumns(self._scope(registered.layout), form)
+        columns.lock = self._boundary
+        columns.load_entries(store.full_entries(store.keys_stored()))
+        registered.store = registered.state = columns
+        return columns
 
     def _convert(self, registered: Registered[HeapStore], convert: Convert) -> None:
         registered.store.convert(convert, dated=registered.layout.ttl)
@@ -87,7 +105,7 @@ class HeapKeyedStateBackend(StoreBackend[HeapStore]):
             store = registered.store
             log = store.changes()
             if registered.form.delta_is_whole():
-                log = {**log, **dict.fromkeys(store.table, ABSENT)}
+                log = store.log_of_all(log)
             for group, keys in self._by_key_group(store.keys_changed(log), registered.layout).items():
                 entries = store.delta_entries(keys, log)
                 if entries:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -20,6 +20,10 @@ class _Whole(NamedTuple):
     """In the undo log: the whole map before ({}: there was none), instead of a log per entry."""
 
     before: dict[Any, Any]
+
+
+_NEW = _Whole({})
+"""There was no map."""
 
 
 class HeapMapState(HeapStore, MapState[Any, Any]):
@@ -42,12 +46,38 @@ class HeapMapState(HeapStore, MapState[Any, Any]):
             check_map_key(key)
         log = self.undo.get(owner)
         if log is None:
-            log = self.undo[owner] = {} if entries is not None else _Whole({})
+            log = self.undo[owner] = {} if entries is not None else _NEW
         if entries is None:
             entries = self.table[owner] = {}
         if log.__class__ is dict and key not in log:
             log[key] = entries.get(key, ABSENT)
         entries[key] = value
+
+    def update_all(self, owners: Sequence[Any], keys: Sequence[Any], values: Sequence[Any]) -> None:
+        """Store an entry in the map of each owner, or (None) remove it; see `headwater.state.many_keys`."""
+        table, undo = self.table, self.undo
+        for owner, key, value in zip(owners, keys, values, strict=True):
+            entries, log = table.get(owner), undo.get(owner)
+            if entries is None:
+                if value is None:
+                    continue
+                if log is None:
+                    undo[owner] = _NEW
+                elif log.__class__ is dict:
+                    log.setdefault(key, ABSENT)
+                table[owner] = {key: value}
+                continue
+            if log is None:
+                log = undo[owner] = {key: entries.get(key, ABSENT)}
+            elif log.__class__ is dict and key not in log:
+                log[key] = entries.get(key, ABSENT)
+            if value is not None:
+                entries[key] = value
+            elif entries.pop(key, None) is not None:
+                if not entries:
+                    del table[owner]
+                if log.__class__ is dict and log[key] is ABSENT:
+                    self._note_gone()
 
     def put_all(self, dict_value: dict[Any, Any] | Iterable[tuple[Any, Any]]) -> None:
         for key, value in dict(dict_value).items():

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from itertools import islice
 from typing import Any
 
 from headwater.state.change_log import Combine, Join
@@ -117,12 +118,19 @@ class _HeapPanes(HeapStore, Panes):
         before = UNCHANGED if changes is UNCHANGED else changes.get(user_key, UNCHANGED)
         return entry if before is UNCHANGED else self._restored({user_key: entry}, user_key, before)
 
+    def some_keys(self, most: int) -> list[Any]:
+        panes = list(self.table.items())
+        pairs = ((key, namespace) for namespace, pane in panes for key in list(islice(pane, most)))
+        return list(islice(pairs, most))
+
     def _candidates_now(self) -> list[Any]:
         return [(key, namespace) for namespace, pane in list(self.table.items()) for key in list(pane)]
 
     def _candidates_in(self, log: dict[Any, Any]) -> list[Any]:
         logs = [(namespace, keys) for namespace, keys in list(log.items()) if keys is not ABSENT]
         return [(key, namespace) for namespace, keys in logs for key in list(keys)]
+
+    finds_pairs = True
 
     def pairs_to_try(self, user_key: Any, epoch: int | None) -> list[Any]:
         namespaces = list(self.table)
@@ -204,9 +212,12 @@ class HeapFoldedPanes(_HeapPanes, FoldedPanes):
                 current = namespace
             so_far = pane.get(key)
             if log is not None and key not in log:
-                so_far = _first_touch(log, key, so_far)
+                if so_far is not None and type(so_far) in ATOMIC:  # nearly always: without a call
+                    log[key] = so_far
+                else:
+                    so_far = _first_touch(log, key, so_far)
             folded = value if so_far is None else reduce(so_far, value)
-            pane[key] = folded if folded is so_far else captured(folded)
+            pane[key] = folded if type(folded) in ATOMIC or folded is so_far else captured(folded)
 
     def aggregate(
         self,
@@ -225,9 +236,12 @@ class HeapFoldedPanes(_HeapPanes, FoldedPanes):
                 current = namespace
             so_far = pane.get(key)
             if log is not None and key not in log:
-                so_far = _first_touch(log, key, so_far)
+                if so_far is not None and type(so_far) in ATOMIC:  # nearly always: without a call
+                    log[key] = so_far
+                else:
+                    so_far = _first_touch(log, key, so_far)
             folded = add(value, create() if so_far is None else so_far)
-            pane[key] = folded if folded is so_far else captured(folded)
+            pane[key] = folded if type(folded) in ATOMIC or folded is so_far else captured(folded)
 
     def newest(self, key: Any) -> Any:
         entry = self.current(key)

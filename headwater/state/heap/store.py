@@ -15,8 +15,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable
 from contextlib import AbstractContextManager, nullcontext
-from itertools import chain
-from typing import Any, Protocol
+from itertools import islice
+from typing import Any, ClassVar, Protocol
 
 from headwater.state.change_log import Combine, absorbed, keep_log, merged
 from headwater.state.copying import is_immutable, protective_copy
@@ -96,9 +96,17 @@ class HeapStore(ABC):
             self._spanning = merged(self._since, self.undo, self._combination())
         return self._spanning
 
+    def is_settled(self) -> bool:
+        """Whether nothing has changed since the last durable checkpoint."""
+        return not (self.undo or self._since or self._in_flight or self._kept)
+
     def keys_changed(self, log: dict[Any, Any]) -> Collection[Any]:
         """Return the keys of the entries in `log`."""
         return log
+
+    def log_of_all(self, log: dict[Any, Any]) -> dict[Any, Any]:
+        """Return `log` as if all entries were new: a delta of it has the whole state."""
+        return {**log, **dict.fromkeys(self.table, ABSENT)}
 
     def keys_written(self) -> Collection[Any]:
         """Return the keys that the current epoch has changed so far."""
@@ -192,6 +200,10 @@ class HeapStore(ABC):
         """Return how many keys have an entry now."""
         return len(self.keys_stored())
 
+    def some_keys(self, most: int) -> list[Any]:
+        """Return up to `most` keys that have an entry now, whichever are found first."""
+        return list(islice(self.table, most))
+
     def candidates(self, epoch: int | None) -> tuple[Iterable[Any], Iterable[Any]]:
         """Return keys that may have an entry that `newest` (None) or `durable` finds: all of now, and of the logs."""
         now = self._candidates_now()  # first, as always
@@ -205,10 +217,11 @@ class HeapStore(ABC):
         """Return the keys that may have had an entry before the changes in `log`."""
         return list(log)
 
+    finds_pairs: ClassVar[bool] = False
+
     def pairs_to_try(self, user_key: Any, epoch: int | None) -> list[Any]:
         """Return the (key, namespace) pairs of `user_key` that may have an entry; epoch None: now."""
-        pairs = chain(*self.candidates(epoch))
-        return list(dict.fromkeys(pair for pair in pairs if pair[0] == user_key))
+        raise NotImplementedError(f"{type(self).__name__} does not find pairs")
 
     def _logs_back_to(self, epoch: int) -> list[dict[Any, Any]]:
         """Return the logs to apply, one after the other, to get from now to a durable checkpoint."""

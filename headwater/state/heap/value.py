@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from headwater.state.api import ValueState
+from headwater.state.change_log import keep_first
 from headwater.state.copying import ATOMIC, are_immutable, is_immutable, protective_copy
 from headwater.state.heap.store import ABSENT, UNCHANGED, HeapStore
 from headwater.state.snapshot.entries import ValueEntries
@@ -39,6 +40,29 @@ class HeapValueState(HeapStore, ValueState[Any]):
 
     def clear(self) -> None:
         self.update(None)
+
+    def values_of(self, keys: Sequence[Any]) -> list[Any]:
+        """The value of each key; see `headwater.state.many_keys`."""
+        values = list(map(self.table.get, keys))
+        return [protective_copy(value) for value in values] if self.holds_mutable else values
+
+    def update_all(self, keys: Sequence[Any], before: Sequence[Any], values: Sequence[Any]) -> None:
+        """Store an immutable value, or None, for each key, which has the value `before`."""
+        table = self.table
+        if None in before:
+            before = [ABSENT if value is None else value for value in before]
+        if self.undo:
+            keep_first(self.undo, keys, before)
+        else:
+            self.undo.update(zip(keys, before, strict=True))
+        if None not in values:
+            table.update(zip(keys, values, strict=True))
+            return
+        for key, value in zip(keys, values, strict=True):
+            if value is not None:
+                table[key] = value
+            elif table.pop(key, None) is not None and self.undo[key] is ABSENT:
+                self._note_gone()
 
     def peek(self) -> Any:
         """Return the value without counting as a touch. The caller must not change it, nor hand it to a user."""

@@ -7,13 +7,17 @@ key stays in its group for ever (as long as `max_parallelism` does not change).
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from xxhash import xxh32_intdigest
 
 from headwater.common.errors import InvalidKeyError
 from headwater.common.types import Row
-from headwater.state.keys.stable_hash import hash_integers, pack_signed, stable_hash
+from headwater.state.keys.stable_hash import hash_int64, hash_integers, pack_signed, stable_hash
+
+if TYPE_CHECKING:
+    import numpy
+    from numpy.typing import NDArray
 
 __all__ = [
     "MAX_PARALLELISM_LIMIT",
@@ -120,9 +124,17 @@ class KeyRouter(dict[Any, int]):
         hashes = hash_integers(keys)
         if hashes is None:
             return None
-        # Flink's formula, as in `partition_of_key_group`.
-        targets: list[int] = (hashes % self.max_parallelism * self.parallelism // self.max_parallelism).tolist()
+        targets: list[int] = self._owners(hashes).tolist()
         return targets
+
+    def route_int64(self, keys: NDArray[numpy.int64]) -> NDArray[numpy.uint32] | None:
+        """Like `route_integers`, of an array, which it changes."""
+        hashes = hash_int64(keys)
+        return None if hashes is None else self._owners(hashes)
+
+    def _owners(self, hashes: NDArray[numpy.uint32]) -> NDArray[numpy.uint32]:
+        # Flink's formula, as in `partition_of_key_group`.
+        return hashes % self.max_parallelism * self.parallelism // self.max_parallelism
 
     def partitions(self, keys: Sequence[Any]) -> list[int]:
         """Return the partition of each key. Raises `InvalidKeyError` for the first that cannot be a key."""

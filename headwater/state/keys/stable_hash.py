@@ -90,11 +90,18 @@ def hash_integers(keys: Sequence[Any]) -> NDArray[numpy.uint32] | None:
         integers = numpy.fromiter(keys, "<i8", len(keys))
     except OverflowError:
         return None
+    return hash_int64(integers)
+
+
+def hash_int64(integers: NDArray[numpy.int64]) -> NDArray[numpy.uint32] | None:
+    """Return `stable_hash` of each; None if one is too large. Changes the array."""
+    import numpy
+
     if integers.max() >= _HASH_MODULUS or integers.min() <= -_HASH_MODULUS:
         return None
     integers[integers == -1] = -2  # as Python's hash() does
     lanes = integers.view("<u4").reshape(-1, 2)  # little end first, as `pack_signed` writes them
-    hashed = numpy.full(len(keys), 0x165667B1 + 8, numpy.uint32)
+    hashed = numpy.full(len(integers), 0x165667B1 + 8, numpy.uint32)
     for lane in (lanes[:, 0], lanes[:, 1]):
         hashed += lane * numpy.uint32(0xC2B2AE3D)
         hashed = ((hashed << numpy.uint32(17)) | (hashed >> numpy.uint32(15))) * numpy.uint32(0x27D4EB2F)

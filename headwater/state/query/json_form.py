@@ -7,6 +7,7 @@ else is an object with one name that begins with `$`:
     {"$timedelta": seconds}  {"$uuid": "text"}  {"$float": "NaN"}  {"$enum": "NAME"}  {"$set": [...]}
     {"$row": [...]}  {"$list": [...]} (a list that is a key)  {"$map": [[key, value], ...]}
     {"$window": [start, end]}  {"$fraction": "1/3"}  {"$repr": "text"}
+    {"$text": "caf\\udce9"} (text with a lone surrogate, escaped as in JSON: UTF-8 has no form for it)
 
 A dataclass, a NamedTuple and a Row with names are objects with their fields.
 """
@@ -47,8 +48,10 @@ class OpaqueKey(str):
 def to_json(value: Any, depth: int = 0) -> Any:
     """Return `value` as JSON has it. Never raises for a value: what has no form is `{"$repr": ...}`."""
     cls = type(value)
-    if cls is int or cls is str or cls is bool or value is None:
+    if cls is int or cls is bool or value is None:
         return value
+    if cls is str:
+        return value if _is_unicode(value) else {"$text": json.dumps(value)[1:-1]}
     if cls is float:
         return value if math.isfinite(value) else {"$float": str(value)}
     if depth >= MAX_DEPTH:
@@ -60,8 +63,20 @@ def to_json(value: Any, depth: int = 0) -> Any:
     return _object_to_json(value, depth)
 
 
+def _is_unicode(text: str) -> bool:
+    if text.isascii():
+        return True
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def _map_to_json(value: dict[Any, Any], depth: int) -> Any:
-    if all(type(key) is str for key in value) and not (len(value) == 1 and next(iter(value)).startswith("$")):
+    if all(type(key) is str and _is_unicode(key) for key in value) and not (
+        len(value) == 1 and next(iter(value)).startswith("$")
+    ):
         return {key: to_json(each, depth + 1) for key, each in value.items()}
     return {"$map": [[to_json(key, depth + 1), to_json(each, depth + 1)] for key, each in value.items()]}
 
@@ -80,7 +95,7 @@ def _object_to_json(value: Any, depth: int) -> Any:
                 return {name: to_json(each, depth + 1) for name, each in zip(fields, value, strict=True)}
             return [to_json(each, depth + 1) for each in value]
         if isinstance(value, (int, str)):
-            return int(value) if isinstance(value, int) else str.__str__(value)
+            return int(value) if isinstance(value, int) else to_json(str.__str__(value), depth)
         item = getattr(value, "item", None)  # a scalar of numpy
         if callable(item) and getattr(value, "ndim", None) == 0:
             return to_json(item(), depth + 1)
@@ -190,6 +205,7 @@ _PARSERS: dict[str, Callable[[Any, int], Any]] = {
     "$time": lambda content, depth: datetime.time.fromisoformat(_text(content)),
     "$uuid": lambda content, depth: uuid.UUID(_text(content)),
     "$float": lambda content, depth: float(_text(content)),
+    "$text": lambda content, depth: _text(json.loads(f'"{_text(content)}"')),
     "$list": lambda content, depth: frozen(list(_parse(content, depth + 1))),
     "$row": lambda content, depth: frozen(Row(*_parse(content, depth + 1))),
     "$window": lambda content, depth: TimeWindow(int(content[0]), int(content[1])),
@@ -208,24 +224,58 @@ def _bad_key(found: Any, why: str) -> QueryError:
 
 
 def value_from_json(found: Any) -> Any:
-    """Return a value as Python has it, as far as JSON tells: for people who read state with a program."""
+    """Return a value as Python has it, as far as JSON tells: for people who read state with a program.
+
+    An Enum is its name, an object with fields a dict. What cannot be in a set or be the key of a dict is a tuple, a
+    frozenset or, with fields, an `OpaqueKey`; so is a key that would be equal to one before it.
+    """
     if isinstance(found, list):
         return [value_from_json(each) for each in found]
     if not isinstance(found, dict):
         return found
     if len(found) == 1:
         ((name, content),) = found.items()
-        if name in _PARSERS:
-            return _PARSERS[name](content, 0)
         if name == "$map":
-            return {key_from_json(key): value_from_json(each) for key, each in content}
+            return _dict_from_json(content)
         if name == "$set":
-            return {key_from_json(each) for each in content}
+            return {_hashable(each) for each in content}
         if name == "$timedelta":
             return datetime.timedelta(seconds=content)
+        if name == "$list":
+            return value_from_json(content)
+        if name == "$row":
+            return Row(*value_from_json(content))
         if name in ("$enum", "$repr"):
             return content
+        if name in _PARSERS:
+            return _PARSERS[name](content, 0)
     return {key: value_from_json(each) for key, each in found.items()}
+
+
+def _dict_from_json(pairs: list[Any]) -> dict[Any, Any]:
+    result: dict[Any, Any] = {}
+    for form, value in pairs:
+        key = _hashable(form)
+        result[key if key not in result else OpaqueKey(json.dumps(form, sort_keys=True))] = value_from_json(value)
+    return result
+
+
+def _hashable(found: Any) -> Any:
+    """Return the key of a dict, or a member of a set."""
+    if isinstance(found, list):
+        return tuple(map(_hashable, found))
+    if not isinstance(found, dict):
+        return found
+    name = next(iter(found)) if len(found) == 1 else ""
+    if name == "$set":
+        return frozenset(map(_hashable, found[name]))
+    if name == "$list":
+        return frozen(list(map(_hashable, found[name])))
+    if name == "$row":
+        return frozen(Row(*map(_hashable, found[name])))
+    if name == "$map" or not name.startswith("$"):
+        return OpaqueKey(json.dumps(found, sort_keys=True))
+    return value_from_json(found)
 
 
 # --- order

@@ -13,8 +13,8 @@ from __future__ import annotations
 import pickle
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator
-from itertools import islice
-from typing import Any, Protocol, TypeVar
+from itertools import chain, islice
+from typing import Any, ClassVar, Protocol, TypeVar
 
 from xxhash import xxh32_intdigest
 
@@ -301,6 +301,10 @@ class RocksStore(ABC):
         """Return how many keys have an entry after the last accepted epoch; None if that is not known."""
         return self._count
 
+    def some_keys(self, most: int) -> list[Any]:
+        """Return up to `most` keys that may have an entry, whichever are found first."""
+        return list(islice(chain(*self.candidates(None)), most))
+
     def candidates(self, epoch: int | None) -> tuple[Iterable[Any], Iterable[Any]]:
         """Return keys that may have an entry that `newest` (None) or `durable` finds: those in the database, others.
 
@@ -313,6 +317,8 @@ class RocksStore(ABC):
     def _candidates_in(self, log: dict[Any, Any]) -> Iterable[Any]:
         """Return the keys that may have had an entry before the changes in `log`."""
         return log
+
+    finds_pairs: ClassVar[bool] = True
 
     def pairs_to_try(self, user_key: Any, epoch: int | None) -> list[Any]:
         """Return the (key, namespace) pairs of `user_key` that may have an entry; epoch None: now."""

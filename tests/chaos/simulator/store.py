@@ -43,7 +43,7 @@ class SimulatedStorage:
     # --- writing
 
     @contextlib.contextmanager
-    def write(self, name: str, *, durable: bool = True) -> Iterator[BinaryIO]:
+    def write(self, name: str, *, durable: bool = True, unnamed: bool = False) -> Iterator[BinaryIO]:
         buffer = io.BytesIO()
         yield buffer
         self._put(name, buffer.getvalue())

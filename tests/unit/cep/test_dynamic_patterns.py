@@ -13,7 +13,7 @@ from headwater.cep import CEP, pattern_from_data
 from headwater.cep.dynamic import PatternReader
 from headwater.cep.pattern_stream import _Selecting
 from headwater.common import Configuration, WatermarkStrategy
-from headwater.common.errors import TypeMismatchError
+from headwater.common.errors import TypeMismatchError, UserCodeError
 from headwater.common.output_tag import OutputTag
 from headwater.datastream import StreamExecutionEnvironment
 from headwater.operators.cep.dynamic import DynamicCepOperator
@@ -41,8 +41,8 @@ def key_of(event: Any) -> Any:
     return event["key"]
 
 
-def harness(finish: bool = False) -> TwoInputOperatorHarness:
-    reader = PatternReader({})
+def harness(finish: bool = False, functions: Any = None) -> TwoInputOperatorHarness:
+    reader = PatternReader(functions or {})
     operator = DynamicCepOperator(
         key_of, reader.read, reader.steps, _Selecting(flat, "select"), CepSettings(), "rejected", finish
     )
@@ -133,6 +133,39 @@ def test_a_failed_epoch_takes_its_patterns_with_it_and_a_restore_brings_them_bac
         assert again.get_output() == [("p", 1, 1, 2)]
 
 
+def test_what_is_removed_leaves_nothing_in_keys_that_are_never_met_again() -> None:
+    with harness() as here:
+        feed = Feeding(here)
+        for name in "pq":
+            here.process_element2({"id": name, "version": 1, "pattern": pattern("kind == 'a'", "kind == 'b'", None)})
+        for key in ("k", "l"):
+            feed("a", "a", key=key)
+        here.process_element2({"id": "p", "version": 2, "remove": True})
+        here.process_element2({"id": "q", "version": 2, "remove": True})
+        assert here.num_keyed_state_entries() == 0
+
+
+def bad(event: Any) -> bool:
+    return bool(event["size"] > 3)
+
+
+def test_a_first_condition_that_raises_is_named() -> None:
+    steps = [{"name": "one", "where": {"function": "bad"}}, {"followed_by": "two", "where": "kind == 'b'"}]
+    with harness(functions={"bad": bad}) as here:
+        here.process_element2({"id": "p", "version": 1, "pattern": {"steps": steps}})
+        with pytest.raises(UserCodeError, match="step 'one'"):
+            Feeding(here)("a")
+
+
+def test_a_first_step_of_several_events() -> None:
+    steps = [{"name": "one", "where": "kind == 'a'", "times": 2}, {"next": "two", "where": "kind == 'b'"}]
+    with harness() as here:
+        here.process_element2({"id": "p", "version": 1, "pattern": {"steps": steps}})
+        here.process_element2(update("q", 1))
+        Feeding(here)("a", "c", "a", "b")
+        assert sorted(here.get_output()) == [("p", 1, 1, 3, 4), ("q", 1, 1, 4), ("q", 1, 3, 4)]
+
+
 def test_time_runs_out_for_each_pattern_and_for_removed_ones() -> None:
     with harness() as here:
         feed = Feeding(here)
@@ -200,7 +233,10 @@ def test_a_pattern_of_the_stream_finds_what_the_same_pattern_finds() -> None:
     for backend in ("hashmap", "rocksdb"):
         with in_process(epoch_records=20) as here:
             here.kill_slot("Dynamic CEP", epoch=7)
+            rescaled: list[Any] = []
+            here.call(lambda job, asked=rescaled: asked.append(job.rescale(2)), epoch=12)
             assert run(True, 3, backend) == expected + Counter(["rubbish"])
+        assert rescaled[0].result(0) > 0
 
 
 def test_what_is_no_stream_of_patterns() -> None:

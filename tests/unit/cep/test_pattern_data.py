@@ -5,13 +5,17 @@ from __future__ import annotations
 import contextlib
 import copy
 import pickle
+from datetime import date
+from decimal import Decimal
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from headwater.cep import (
+    CEP,
     Pattern,
     pattern_from_data,
     pattern_from_json,
@@ -199,3 +203,28 @@ def test_any_text_is_compiled_or_refused(text: str) -> None:
 def test_equalities_are_known() -> None:
     assert Expression("kind == 'x' and 3 == n and m > 1").equalities == {"kind": "x", "n": 3}
     assert Expression("kind == 'x' or n == 3").equalities == {}
+
+
+@pytest.mark.parametrize(
+    ("condition", "values", "fits"),
+    [
+        ("sum(a.v) > 10", [Decimal("4.5"), Decimal(6)], True),
+        ("sum(a.v) > 10", [np.int64(8), np.float32(3)], True),
+        ("avg(a.v) == 5", [Decimal(4), Decimal(6)], True),
+        ("max(a.v) < v", [date(2020, 1, 1), date(2020, 1, 2)], True),
+        ("min(a.v) < v", ["x", "y"], True),
+        ("sum(a.v) == 3", [1, None, "text", 2], True),
+        ("sum(a.v) == None", [Decimal(1), 0.5], True),  # Python adds no Decimal to a float
+        ("max(a.v) == None", [1, "text"], True),
+        ("max(a.v) == None and avg(a.v) == None and sum(a.v) == 0", [None, None], True),
+        ("sum(a.v) > 10", [np.int64(8), 2], False),
+    ],
+)
+def test_aggregates_take_values_of_any_kind(condition: str, values: list[Any], fits: bool) -> None:
+    steps = [
+        {"name": "a", "where": "k == 'a'", "times": len(values)},
+        {"next": "b", "where": f"k == 'b' and {condition}"},
+    ]
+    last = {"k": "b", "v": date(2020, 1, 3) if isinstance(values[0], date) else "z"}
+    events = [{"k": "a", "v": value} for value in values]
+    assert bool(CEP.trace(pattern_from_data({"steps": steps}), [*events, last]).matches) == fits

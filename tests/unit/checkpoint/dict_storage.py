@@ -35,7 +35,7 @@ class DictStorage:
         pass
 
     @contextlib.contextmanager
-    def write(self, name: str, *, durable: bool = True) -> Iterator[BinaryIO]:
+    def write(self, name: str, *, durable: bool = True, unnamed: bool = False) -> Iterator[BinaryIO]:
         buffer = io.BytesIO()
         yield buffer
         self.around("write", name, lambda: self.files.update({name: buffer.getvalue()}))

@@ -87,7 +87,7 @@ def test_a_long_or_broken_repr_does_not_hurt() -> None:
     [cls for cls in vars(errors).values() if isinstance(cls, type) and issubclass(cls, HeadwaterError)],
 )
 def test_every_error_is_in_the_one_tree_and_can_be_pickled(error: type[HeadwaterError]) -> None:
-    made = failure_of(1) if error is UserCodeError else error("text")
+    made = error.from_exception(ValueError("no"), "f", 1, 7) if issubclass(error, UserCodeError) else error("text")
     copy = pickle.loads(pickle.dumps(made))
     assert type(copy) is error
     assert str(copy) == str(made)

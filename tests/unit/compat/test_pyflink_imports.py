@@ -63,7 +63,6 @@ def test_installing_twice_is_installing_once() -> None:
 @pytest.mark.parametrize(
     ("module", "answer"),
     [
-        ("pyflink.table.udf", "headwater does not have pyflink.table.udf (not yet): "),
         ("pyflink.table.module", "headwater does not have pyflink.table.module (not yet): "),
         ("pyflink.java_gateway", "headwater does not have pyflink.java_gateway (never): "),
         (

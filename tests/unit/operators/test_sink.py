@@ -170,10 +170,28 @@ class TestWriterThatStaysOpen:
         harness = OneInputOperatorHarness(sink)
         harness.process_element(1)
         harness.operator.prepare_commit()
+        harness.operator.make_durable()
         harness.fail_epoch()
         harness.process_element(1)
         assert harness.snapshot().committables == (("1-1", [(1, None)]),)
         assert sink.log == [("create", 1, "1-0"), "prepare", ("begin", 1, "1-1"), "prepare"]
+
+    def test_one_that_cannot_make_its_output_durable_is_closed(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        sink = LastingSink()
+        harness = OneInputOperatorHarness(sink)
+
+        def fail(self: LastingWriter) -> None:
+            raise OSError("disk full")
+
+        with monkeypatch.context() as patch:
+            patch.setattr(LastingWriter, "make_durable", fail)
+            harness.process_element(1)
+            with pytest.raises(OSError, match="disk full"):
+                harness.snapshot()
+        assert sink.log == [("create", 1, "1-0"), "prepare", "close"]
+        harness.fail_epoch()
+        harness.process_element(1)
+        assert harness.snapshot().committables == (("1-1", [(1, None)]),)
 
     def test_one_that_cannot_begin_is_closed(self) -> None:
         sink = LastingSink()

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
+import pickle
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -113,6 +116,10 @@ def test_what_there_is_with_types_and_sizes(queried: Queried) -> None:
     states = {state["name"]: state for state in found["all"]["states"]}
     assert states["count"]["kind"] == "value" and states["count"]["queryable_name"] == "counts"
     assert states["count"]["type"] is not None and states["count"]["entries"] == KEYS
+    keys_and_counts = sum(len(pickle.dumps((f"key-{number:02d}", PER_KEY))) for number in range(KEYS))
+    assert keys_and_counts / 3 < states["count"]["estimated_bytes"] < 3 * keys_and_counts
+    assert states["last"]["estimated_bytes"] > states["count"]["estimated_bytes"]
+    assert all(state["estimated_bytes"] for each in found.values() for state in each["states"] if state["entries"])
     assert states["gone"]["ttl"] and states["by parity"]["kind"] == "map"
 
 
@@ -216,6 +223,33 @@ def test_the_command_line(queried: Queried, capsys: pytest.CaptureFixture[str]) 
     assert f"{RECORDS}" in run("sql", "queried", 'select sum(value) from "all".count', *here)
     server = f"127.0.0.1:{queried.rest.port}"
     assert f"key-01  {PER_KEY}" in run("get", queried.job_id, "all", "count", "key-01", "-m", server)
+
+
+@pytest.mark.parametrize("isolation", ["committed", "live"])
+def test_a_watch_says_between_which_epochs_it_saw_changes(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], isolation: str
+) -> None:
+    client = start(tmp_path, rate=2000)
+    try:
+        wait_until(lambda: client.progress()["epoch"] >= 1, "the first epochs")
+        words = ["watch", "queried", "all", "count", "key-03", "--epochs", "3", "--isolation", isolation]
+        words += ["--state-dir", str(tmp_path / "state")]
+        assert main(["state", *words]) == 0
+        headings = [line for line in capsys.readouterr().out.splitlines() if line.startswith("---")]
+        assert main(["state", *words, "--json"]) == 0
+        rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    finally:
+        client.cancel().result()
+    assert len(headings) == len(rows) == 3
+    if isolation == "live":
+        assert headings == ["--- live"] * 3 and [row["since"] for row in rows] == [None] * 3
+        return
+    assert re.fullmatch(r"--- epoch \d+", headings[0])
+    for before, heading in itertools.pairwise(headings):
+        epoch, since = map(int, re.findall(r"^--- epoch (\d+), changes since epoch (\d+)$", heading)[0])
+        assert int(before.split()[2].rstrip(",")) <= since < epoch
+    assert rows[0]["since"] is None
+    assert all(before["epoch"] <= row["since"] < row["epoch"] for before, row in itertools.pairwise(rows))
 
 
 def test_a_token_is_needed_where_the_server_has_one(queried: Queried) -> None:

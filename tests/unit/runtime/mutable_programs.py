@@ -31,7 +31,9 @@ from headwater.datastream.state import (
 )
 from headwater.graph.plan import JobPlan
 from headwater.runtime.epoch.chunk import FrameKind, decode_header, decode_records, payload_of
-from headwater.runtime.stage.runner import RunnerIdentity, StageRunner, edge_id
+from headwater.runtime.stage.edge_ids import edge_id
+from headwater.runtime.stage.runner import StageRunner
+from headwater.runtime.stage.wiring import RunnerIdentity
 
 SIDE = OutputTag("side")
 NOW_MS = 1_700_000_000_000

@@ -18,6 +18,7 @@ import pytest
 from headwater.common.errors import HeadwaterError
 from headwater.common.job_status import JobStatus
 from headwater.common.machine.processes import start_time
+from headwater.common.query_error import QueryError, QueryProblem
 from headwater.runtime.job.control import MAX_REQUEST_BYTES, ControlServer, open_control
 from headwater.runtime.job.control_client import Conversation, JobEnd, ask
 from headwater.runtime.job.run_directory import JobCard, RunDirectory
@@ -103,6 +104,18 @@ def test_nonsense_is_an_answer_too(directory: RunDirectory, server: ControlServe
     with connection, connection.makefile("rb") as answers:
         connection.sendall(line)
         assert "error" in json.loads(answers.readline())
+
+
+def test_a_long_request_is_answered(directory: RunDirectory, server: ControlServer, job: FakeJob) -> None:
+    keys = [f"key-{number:030d}" for number in range(10_000)]  # as many as one query may have
+    with pytest.raises(HeadwaterError, match="unknown request 'no such'"):
+        ask(directory, directory.cards()[0], "no such", keys=keys)
+
+
+def test_a_request_that_is_too_long_is_refused_with_a_reason(directory: RunDirectory, server: ControlServer) -> None:
+    with pytest.raises(QueryError, match=r"has 4,194,3.. bytes; the driver takes 4,194,304") as caught:
+        ask(directory, directory.cards()[0], "status", text="x" * MAX_REQUEST_BYTES)
+    assert caught.value.problem is QueryProblem.BAD_REQUEST
 
 
 def test_a_request_without_end_is_given_up(directory: RunDirectory, server: ControlServer) -> None:

@@ -18,6 +18,7 @@ from headwater.runtime.epoch.messages import (
     SourceTask,
     SplitAssignment,
 )
+from headwater.runtime.epoch.snapshot_chain import SnapshotChain
 from headwater.runtime.spark.envelopes import header_frames, load_source_input, source_inputs
 from headwater.runtime.stage.input import StageInput
 
@@ -36,7 +37,7 @@ def header_of(parallelism: int) -> EpochHeader:
         final=False,
         address_book={place: SlotAddress(*place, "host", 1, f"{place.partition:02}", 1, "0000") for place in places},
         watermarks={place: {f"in:{place.partition:02}": 5} for place in places},
-        snapshots={place: [snapshot(place, epoch) for epoch in range(20)] for place in places},
+        snapshots={place: SnapshotChain(snapshot(place, epoch) for epoch in range(20)) for place in places},
     )
 
 

@@ -11,8 +11,8 @@ from headwater.datastream.window import SlidingEventTimeWindows, TumblingEventTi
 from headwater.runtime.epoch.chunk import encode_records
 from headwater.runtime.epoch.figures import Figures, Traffic
 from headwater.runtime.stage.busy_time import BusyTime
+from headwater.runtime.stage.edge_ids import edge_id
 from headwater.runtime.stage.key_sample import KeySample
-from headwater.runtime.stage.runner import edge_id
 from tests.unit.runtime.in_process_engine import plan_of
 from tests.unit.runtime.test_stage_runner import NOW_MS, counting, head_of, runner_of
 

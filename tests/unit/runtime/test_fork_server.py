@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import resource
 import signal
 import subprocess
 from collections.abc import Iterator
@@ -34,6 +35,19 @@ SECRET = b"s" * 32
 
 NEEDS_A_MODULE = b"c%s\nNeeded\n."
 """Pickled: the class `Needed` of a module."""
+
+
+@pytest.fixture
+def high_descriptors() -> Iterator[None]:
+    """Every descriptor that the test opens is above 1,023."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, min(hard, 4096)), hard))
+    with contextlib.ExitStack() as taken:
+        while (descriptor := os.open(os.devnull, os.O_RDONLY)) < 1024:
+            taken.callback(os.close, descriptor)
+        os.close(descriptor)
+        yield
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 @pytest.fixture
@@ -179,7 +193,9 @@ def test_a_fork_server_that_does_not_start_is_told(launch: SlotLaunch, monkeypat
         start(launch)
 
 
-def test_without_requests_it_ends(launch: SlotLaunch, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_requests_it_ends_also_with_high_descriptors(
+    launch: SlotLaunch, monkeypatch: pytest.MonkeyPatch, high_descriptors: None
+) -> None:
     path = os.path.join(socket_directory(launch.run_id), "fork")
     listening, listening_write = os.pipe()
     monkeypatch.setattr(fork_server, "IDLE_SECONDS", 0.05)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import resource
-import select
 from pathlib import Path
 
 import pytest
@@ -13,6 +12,7 @@ from hypothesis import strategies as st
 from headwater.checkpoint.paths import SnapshotKind
 from headwater.checkpoint.snapshot.file import SnapshotRef, write_snapshot
 from headwater.common.errors import CheckpointError
+from headwater.common.machine.descriptors import wait_any
 from headwater.runtime.slot.full_snapshot import (
     MAX_DELTAS,
     MIN_DELTA_BYTES,
@@ -75,7 +75,7 @@ def test_a_child_whose_disk_is_full_leaves_nothing_and_says_so(tmp_path: Path) -
         return write_snapshot(tmp_path / "full", {"epoch": 1, "kind": "full", "key_groups": (0, 10)}, sections)
 
     child = FullSnapshotChild.start("full", write)
-    select.select([child._pipe], [], [])
+    wait_any([child._pipe], 60)
     assert child.done() and child.result() is None
     assert list(tmp_path.iterdir()) == []
 

@@ -27,8 +27,9 @@ from headwater.runtime.epoch.messages import Attempt, Base, EpochHeader
 from headwater.runtime.job.source_progress import SplitSourceProgress
 from headwater.runtime.stage import source_task
 from headwater.runtime.stage.readers import Readers
-from headwater.runtime.stage.runner import RunnerIdentity, StageRunner
+from headwater.runtime.stage.runner import StageRunner
 from headwater.runtime.stage.source_task import run_source_task
+from headwater.runtime.stage.wiring import RunnerIdentity
 from tests.unit.runtime.in_process_engine import plan_of
 from tests.unit.runtime.mutable_programs import (
     ACTIONS,

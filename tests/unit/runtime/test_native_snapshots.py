@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import select
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -26,6 +25,7 @@ from headwater.checkpoint.snapshot.file import SnapshotRef, _read_index
 from headwater.checkpoint.snapshot.native import NativeSnapshot
 from headwater.checkpoint.store import ManifestStore
 from headwater.common.errors import CheckpointError, LocalDiskError
+from headwater.common.machine.descriptors import wait_any
 from headwater.datastream import DataStream, KeyedProcessFunction, RuntimeContext, StreamExecutionEnvironment
 from headwater.datastream.state import ListStateDescriptor, MapStateDescriptor, ValueStateDescriptor
 from headwater.graph.plan import JobPlan
@@ -124,7 +124,7 @@ def finish_upload(slot: Slot) -> None:
     if isinstance(slot._full, NativeUpload):
         slot._full._ref.result(30)
     elif slot._full is not None:
-        select.select([slot._full._pipe], [], [], 30)
+        wait_any([slot._full._pipe], 30)
 
 
 @pytest.fixture

@@ -76,12 +76,13 @@ def test_a_server_with_another_secret_is_refused(pair: tuple[socket.socket, sock
     """A process that took the socket's place learns nothing, and gets no records."""
 
     def impostor() -> None:
-        pair[0].sendall(b"headwater-slot-2 py3.11".ljust(32) + b"n" * 32)
-        pair[0].recv(64)
+        handshake = protocol.Handshake(b"x" * 32, "one")
+        pair[0].sendall(handshake.greeting)
+        pair[0].recv(handshake.ANSWER_BYTES)
         pair[0].sendall(b"p" * 32)
 
     thread, _ = in_thread(impostor)
-    with pytest.raises(ConnectionLostError):
+    with pytest.raises(ConnectionLostError, match="the slot did not know the job's secret"):
         authenticate_client(pair[1], SECRET, "one")
     thread.join()
 
@@ -196,7 +197,7 @@ def test_a_stranger_is_refused_before_a_byte_is_unpickled(server: SlotServer, tm
         assert sock.recv(1) == b""
     sock.close()
     assert not bomb.exists()
-    assert server._work.empty()
+    assert server._work._items.empty()
     # The same message from somebody who knows the secret is read: the bomb is a real one.
     with connect(server.address, SECRET) as friend:
         send(friend, Message.BEGIN, pickle.dumps(Bomb(str(bomb))))
@@ -220,7 +221,7 @@ def test_ping_is_answered(server: SlotServer) -> None:
 def test_an_older_attempt_is_fenced_and_a_newer_one_cuts_the_current(server: SlotServer) -> None:
     current = connect(server.address, SECRET)
     send(current, Message.BEGIN, pickle.dumps(begin(5)))
-    epoch = server._work.get(timeout=5)
+    epoch = server._work._items.get(timeout=5)
     assert epoch is not None
     server._current = epoch.sock  # as if the main thread were at work on it
 
@@ -232,7 +233,7 @@ def test_an_older_attempt_is_fenced_and_a_newer_one_cuts_the_current(server: Slo
 
     with connect(server.address, SECRET) as newer:
         send(newer, Message.BEGIN, pickle.dumps(begin(6)))
-        taken = server._work.get(timeout=5)
+        taken = server._work._items.get(timeout=5)
         assert taken is not None and taken.begin.attempt.number == 6
         current.settimeout(5)
         assert current.recv(1) == b"", "the older attempt's connection was not cut"

@@ -16,7 +16,7 @@ from headwater.runtime.epoch.failure import AttemptFailedError, ConnectionLostEr
 from headwater.runtime.epoch.messages import EpochOutcome, PartitionAck, SlotAddress
 from headwater.runtime.epoch.steps import Step
 from headwater.runtime.slot import relay as relay_module
-from headwater.runtime.slot.protocol import Message, packed
+from headwater.runtime.slot.protocol import Message, Receiver, packed
 from headwater.runtime.slot.relay import Relay
 from headwater.runtime.stage.edges import Emit
 from headwater.runtime.stage.round import Event, OutputEnded
@@ -72,6 +72,54 @@ def test_epochs_of_many_slots_over_connections_that_stay(relay: Relay, servers: 
         for place in (LEFT, RIGHT):
             assert kinds(events, place) == [f"{place.partition}-{number}", "OutputEnded", "PartitionAck"]
     assert servers.connections == 2
+
+
+def test_two_relays_take_turns_over_connections_that_stay(relay: Relay, servers: SlotServers) -> None:
+    """The slot's main thread reads from the connection of the last epoch, and gives it back for another's."""
+    other = Relay(servers.launch)
+    try:
+        for number in range(12):
+            assert len(run((relay, other)[number // 2 % 2], servers, number)) == 6
+        assert servers.connections == 4
+        run(relay, servers, 12)
+        other.tell("told by the other")
+        wait_until(lambda: all(slot.completed == ["told by the other"] for slot in servers.slots.values()))
+    finally:
+        other.close()
+    assert len(run(relay, servers, 13)) == 6 and servers.connections == 4
+
+
+def test_a_relay_that_stops_in_mid_message_does_not_keep_the_slot(relay: Relay, servers: SlotServers) -> None:
+    other = Relay(servers.launch)
+    try:
+        run(other, servers, 0)
+        sock, _ = other._idle[LEFT]
+        sock.settimeout(10)
+        begins = b"".join(packed(sock, Message.BEGIN, pickle.dumps(begin(1))))
+        sock.sendall(begins[:20])
+        assert len(run(relay, servers, 2)) == 6
+        sock.sendall(begins[20:] + b"".join(packed(sock, Message.END)))
+        kind, body = Receiver(sock).receive()
+        assert kind is Message.FAILED and "fenced" in str(pickle.loads(body)), "it comes too late"
+    finally:
+        other.close()
+
+
+def test_what_is_sent_in_one_piece_is_done_in_its_order(relay: Relay, servers: SlotServers) -> None:
+    run(relay, servers, 0)
+    seen: list[list[str]] = []
+    slot = servers.slots[LEFT]
+
+    def look(emit: Emit, steps: Iterable[Step]) -> None:
+        seen.append(list(slot.completed))
+        list(steps)
+
+    slot.script = look
+    sock, _ = relay._idle[LEFT]
+    told = b"".join(packed(sock, Message.COMPLETED, b"token"))
+    epoch = [packed(sock, Message.BEGIN, pickle.dumps(begin(1))), packed(sock, Message.END)]
+    sock.sendall(told + b"".join(part for message in epoch for part in message))
+    wait_until(lambda: seen == [["token"]])
 
 
 def test_events_that_were_not_asked_for_yet_are_kept(

@@ -251,7 +251,7 @@ def test_a_slot_unpickles_nothing_that_was_put_into_the_stream(tmp_path: Path) -
             send(relay, Message.BEGIN, b"x" * 1000)
             between.end()
     assert not bomb.exists()
-    assert server._work.empty()
+    assert server._work._items.empty()
 
 
 def test_a_slot_refuses_a_relay_that_means_another_one(tmp_path: Path) -> None:

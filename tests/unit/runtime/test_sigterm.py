@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from headwater.checkpoint.storage import durable_file
+from headwater.checkpoint.storage.durable_file import sync_directory
 from tests.unit.runtime.test_coordinator import Job, expected
 
 NUMBER = 4
@@ -18,7 +20,10 @@ NUMBER = 4
 
 
 def terminated_at(kind: str, after: bool) -> None:
-    """From now on, SIGTERM comes just before, or just after, the fourth file of that kind gets its name."""
+    """From now on, SIGTERM comes just before, or just after, the fourth file of that kind gets its name.
+
+    A snapshot has its name from the beginning: it counts when that is made durable.
+    """
     named: list[str] = []
 
     def watched(real: Callable[..., None]) -> Callable[..., None]:
@@ -32,6 +37,10 @@ def terminated_at(kind: str, after: bool) -> None:
 
         return give_name
 
+    if kind == "snapshots/":
+        sync = watched(lambda _, path: sync_directory(path))
+        durable_file.sync_directory = lambda path: sync(None, f"{path}/")
+        return
     os.replace, os.link = watched(os.replace), watched(os.link)  # type: ignore[assignment]
 
 

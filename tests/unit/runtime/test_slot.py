@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import select
 import signal
 import time
 from collections.abc import Callable
@@ -15,6 +14,7 @@ import pytest
 from headwater.checkpoint.paths import CheckpointLayout
 from headwater.checkpoint.snapshot.file import SnapshotRef, write_snapshot
 from headwater.common.errors import CheckpointError, UserCodeError
+from headwater.common.machine.descriptors import wait_any
 from headwater.datastream import DataStream, KeyedProcessFunction, RuntimeContext, StreamExecutionEnvironment
 from headwater.datastream.state import ValueStateDescriptor
 from headwater.graph.plan import JobPlan
@@ -23,7 +23,7 @@ from headwater.runtime.epoch.failure import AttemptFailedError
 from headwater.runtime.epoch.messages import Attempt, Base, BeginEpoch, PartitionAck, SlotAddress
 from headwater.runtime.slot.full_snapshot import FullSnapshotChild
 from headwater.runtime.slot.slot import Slot
-from headwater.runtime.stage.runner import edge_id
+from headwater.runtime.stage.edge_ids import edge_id
 from tests.unit.runtime.in_process_engine import plan_of
 from tests.waiting import wait_until
 
@@ -270,7 +270,7 @@ def test_a_full_snapshot_that_hangs_is_given_up_and_the_next_one_is_tried(
         assert time.monotonic() < deadline
         driver.epoch(slot, ("a", 1))
         if isinstance(slot._full, FullSnapshotChild) and slot._full not in children:
-            select.select([slot._full._pipe], [], [], 30)
+            wait_any([slot._full._pipe], 30)
     slot.close()
 
 
@@ -299,7 +299,7 @@ def test_a_full_snapshot_replaces_the_chain(driver: Driver, monkeypatch: pytest.
         driver.commit(ack)
         chains.append([ref.kind for ref in driver.snapshots])
         if child is not None:  # let the forked child finish before the next epoch asks for it
-            select.select([child._pipe], [], [], 10)
+            wait_any([child._pipe], 10)
     assert ["full", "delta"] in [chain[:2] for chain in chains]
     assert max(map(len, chains)) < 12, "the chain was never shortened"
     assert driver.epoch(driver.new_slot(), ("a", 1), ("k2", 1), ("k11", 1)) == [("a", 13), ("k2", 2), ("k11", 2)]

@@ -208,3 +208,33 @@ def test_a_split_that_nobody_has_opened_is_not_watched() -> None:
     progress.apply([ack("s0", 3, 0), ack("s1", 0, 0)], 1)
     assert sources.facts(NOW_MS, watching=True).watched
     assert not sources.facts(NOW_MS, watching=False).watched
+
+
+class Shards(Numbers):
+    """`s1` and `s2` come after `s0`, `s3` after both of them."""
+
+    def read_after(self, split: Split) -> tuple[str, ...]:
+        after = {"s1": ("s0", "never offered"), "s2": ("s0",), "s3": ("s1", "s2")}
+        return after.get(split.split_id, ())
+
+
+def test_splits_that_come_after_others_wait_for_their_end(tmp_path: Path) -> None:
+    def reads(progress: SplitSourceProgress) -> list[str]:
+        tasks = progress.plan(0, 10, NOW_MS, final=False)
+        return sorted(each.split.split_id for task in tasks for each in task.splits)
+
+    progress = progress_of(Shards(4), directory=tmp_path)
+    assert reads(progress) == ["s0"] and progress.open_splits == 4
+    progress.apply([ack("s0", 100, 100, finished=True)], 0)
+    assert reads(progress) == ["s1", "s2"]
+    progress.apply([ack("s1", 100, 100, finished=True), ack("s2", 5, 5)], 1)
+    assert reads(progress) == ["s2"] and not progress.exhausted
+
+    record = progress.record(1, "a")
+    restored = SplitSourceProgress(SourceSpec(1, "numbers", "Numbers", Shards(4), 2), CheckpointLayout(tmp_path))
+    restored.restore(record, NOW_MS)
+    assert reads(restored) == ["s2"]
+    restored.apply([ack("s2", 100, 95, finished=True)], 2)
+    assert reads(restored) == ["s3"] and not restored.exhausted
+    restored.apply([ack("s3", 100, 100, finished=True)], 3)
+    assert restored.exhausted

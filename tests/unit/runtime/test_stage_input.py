@@ -6,8 +6,8 @@ from typing import Any
 
 from headwater.common.ids import MAX_WATERMARK, MIN_WATERMARK
 from headwater.runtime.epoch.chunk import FrameKind, Header, decode_records, encode_frame, encode_records
+from headwater.runtime.stage.edge_ids import consumer_of, edge_id
 from headwater.runtime.stage.input import Spool, StageInput
-from headwater.runtime.stage.runner import consumer_of, edge_id
 
 HEAD = 5
 EDGE = edge_id(HEAD, 0)

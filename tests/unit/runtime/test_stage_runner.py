@@ -25,7 +25,9 @@ from headwater.datastream import (
 from headwater.datastream.state import ValueStateDescriptor
 from headwater.graph.plan import JobPlan
 from headwater.runtime.epoch.chunk import FrameKind, decode_header, decode_records, payload_of
-from headwater.runtime.stage.runner import RunnerIdentity, StageRunner, edge_id
+from headwater.runtime.stage.edge_ids import edge_id
+from headwater.runtime.stage.runner import StageRunner
+from headwater.runtime.stage.wiring import RunnerIdentity
 from tests.unit.runtime.in_process_engine import plan_of
 
 NOW_MS = 1_700_000_000_000

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import select
 import threading
 import time
 from collections.abc import Iterator
@@ -12,6 +11,7 @@ from typing import Any
 import pytest
 
 from headwater.common.connector import SplitReader
+from headwater.common.machine.descriptors import wait_any
 from headwater.runtime.stage.waiting import can_wait, wait_for_input
 
 LONG = 30.0
@@ -32,7 +32,7 @@ class Piped(SplitReader):
 
     def wait_readable(self, deadline: float, wake: int) -> bool:
         self.in_use = True
-        ready, _, _ = select.select([self.readable, wake], [], [], max(0.0, deadline - time.monotonic()))
+        ready = wait_any([self.readable, wake], deadline - time.monotonic())
         self.in_use = False
         return self.readable in ready
 

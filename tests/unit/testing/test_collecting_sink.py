@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import pickle
+import tempfile
 import threading
 from pathlib import Path
 
@@ -24,6 +25,13 @@ def test_only_what_was_committed_is_there(tmp_path: Path) -> None:
     assert sink.results() == []
     sink.create_committer().commit(list(committables))
     assert sink.results_with_timestamps() == [("a", 1), ("b", 2)]
+
+
+def test_a_sink_that_nobody_uses_leaves_no_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    sink = CollectingSink()
+    assert list(tmp_path.iterdir()) == []
+    assert sink.results() == []
 
 
 def test_committed_again_from_another_process_changes_nothing(tmp_path: Path) -> None:
@@ -74,6 +82,8 @@ def test_a_record_that_cannot_be_pickled_is_named(tmp_path: Path) -> None:
 
 
 def test_a_directory_of_its_own_goes_with_the_sink() -> None:
+    gc.collect()
+    gc.freeze()  # what other tests left is no business of the child's: some of it cannot be finalized there
     sink = CollectingSink()
     directory = Path(sink.directory)
     copy = pickle.loads(pickle.dumps(sink))
@@ -83,6 +93,7 @@ def test_a_directory_of_its_own_goes_with_the_sink() -> None:
         gc.collect()
         os._exit(0)
     os.waitpid(child, 0)
+    gc.unfreeze()
     del copy
     gc.collect()
     assert directory.is_dir(), "neither a child nor a copy removes it"

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import socket
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 
 from headwater.checkpoint.manifest import Manifest
 from headwater.checkpoint.store import ManifestStore
+from headwater.common.connector import Committer
 from headwater.common.errors import ConfigurationError, JobFailedError
 from headwater.datastream import StreamExecutionEnvironment
 from headwater.datastream.connectors.data_generator import DataGeneratorSource
@@ -50,6 +53,26 @@ def test_the_job_survives_a_crash_at_every_step(sink: CollectingSink, at: str) -
         assert 0 < committed < 24
         program(sink).execute()
     assert_same_records(sink.results(), counted())
+
+
+class Connected(CollectingSink):
+    """Its committer has a connection that somebody else refers to, too, as a client's thread does."""
+
+    opened: ClassVar[list[socket.socket]] = []
+
+    def create_committer(self) -> Committer:
+        committer = super().create_committer()
+        connection, _ = socket.socketpair()
+        self.opened.append(connection)
+        committer.close = connection.close  # type: ignore[method-assign]
+        return committer
+
+
+def test_a_job_that_was_killed_has_no_connection(tmp_path: Path) -> None:
+    with in_process(epoch_records=5) as here, pytest.raises(JobCrashed):
+        here.crash_job(epoch=2)
+        program(Connected(str(tmp_path))).execute()
+    assert Connected.opened and all(connection.fileno() == -1 for connection in Connected.opened)
 
 
 def test_a_crash_comes_before_or_after_the_commit(sink: CollectingSink) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from headwater.graph.chains import chain_heads, is_chained
 from headwater.graph.plan import Exchange, JobPlan
 from headwater.runtime.job.vertices import Vertex, vertex_id, vertices_of
-from headwater.runtime.stage.runner import edge_id
+from headwater.runtime.stage.edge_ids import edge_id
 
 
 @dataclass(frozen=True)

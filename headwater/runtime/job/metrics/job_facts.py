@@ -47,7 +47,6 @@ class JobFacts:
     """The last ones, oldest first."""
     checkpoint_interval_ms: int = 0
     """0: every epoch."""
-    checkpoint_timeout_ms: int = 600_000
     checkpoint_under_way_ms: float | None = None
     durable: bool = True
     """There is a place for checkpoints."""

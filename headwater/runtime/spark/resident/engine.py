@@ -53,6 +53,8 @@ class ResidentEngine:
         self._launch = launch
         self._broadcast = broadcast
         self._task: _RunningTask | None = None
+        self._untold: str | None = None
+        """Token of a durable checkpoint of which the slots have not heard."""
         self._cancelled = False
 
     @staticmethod
@@ -78,6 +80,7 @@ class ResidentEngine:
             if self._task is None:
                 self._task = _RunningTask(self._context, self._name, self._launch, self._broadcast)
                 self._task.start(lambda: self._cancelled)
+            self._untold = None  # the header says it
             return self._task.run(header, tasks)
         except NoCoreError:
             self._give_up_task()
@@ -94,18 +97,25 @@ class ResidentEngine:
             wakeup.wait(seconds)
             return False
         try:
+            self._tell_slots()
             return self._task.wait(seconds, wakeup)
         except (ConnectionLostError, OSError):
             self._give_up_task()  # the next epoch starts another one
             return False
 
     def checkpoint_completed(self, token: str) -> None:
-        if self._task is not None:
+        """Tell the slots as soon as the job waits. If it runs another epoch instead, that one tells them."""
+        self._untold = token
+
+    def _tell_slots(self) -> None:
+        token, self._untold = self._untold, None
+        if token is not None and self._task is not None:
             with contextlib.suppress(ConnectionLostError):  # the next epoch notices
                 self._task.tell(token)
 
     def rest(self) -> None:
         """Give the task's core back to Spark. The next epoch starts another task; slots stay."""
+        self._tell_slots()
         task, self._task = self._task, None
         if task is not None:
             task.end()

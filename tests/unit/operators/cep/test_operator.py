@@ -270,3 +270,16 @@ def test_the_result_does_not_depend_on_epochs_backends_parallelism_or_kills(keye
             here.kill_slot("CEP", epoch=9)
             here.fail_attempt(epoch=20)
             assert run(events, 3, backend, keyed) == expected
+
+
+@pytest.mark.parametrize("backend", ["hashmap", "rocksdb"])
+def test_a_rescale_in_the_middle_of_matches(backend: str) -> None:
+    events = events_of(3)
+    with in_process(epoch_records=10_000):
+        expected = run(events, 1)
+    rescaled: list[Any] = []
+    with in_process(epoch_records=7) as here:
+        for epoch, parallelism in ((6, 3), (14, 1), (22, 2)):
+            here.call(lambda job, to=parallelism: rescaled.append(job.rescale(to)), epoch=epoch)
+        assert run(events, 2, backend) == expected
+    assert [each.result(0) > 0 for each in rescaled] == [True] * 3

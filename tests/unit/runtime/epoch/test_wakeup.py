@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import select
 import threading
 import time
 
 import pytest
 
+from headwater.common.machine.descriptors import wait_any
 from headwater.runtime.epoch.wakeup import Wakeup
 
 
@@ -33,9 +33,9 @@ def test_another_thread_ends_a_wait(wakeup: Wakeup) -> None:
 
 
 def test_it_can_be_selected_beside_sockets(wakeup: Wakeup) -> None:
-    assert select.select([wakeup], [], [], 0)[0] == []
+    assert not wait_any([wakeup.fileno()], 0)
     wakeup.set()
-    assert select.select([wakeup], [], [], 0)[0] == [wakeup]
+    assert wait_any([wakeup.fileno()], 0) == {wakeup.fileno()}
 
 
 def test_it_may_be_set_any_number_of_times_and_after_its_end(wakeup: Wakeup) -> None:

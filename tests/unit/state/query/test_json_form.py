@@ -11,6 +11,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any, NamedTuple
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -142,3 +143,38 @@ def test_a_key_of_a_class_can_bound_a_scan() -> None:
     assert sort_key(key) == sort_key(Order(1, []))
     with pytest.raises(QueryError):
         key_from_json(to_json(key))
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ({Colour.RED: 2}, {"RED": 2}),
+        ({datetime.timedelta(seconds=3): 1}, {datetime.timedelta(seconds=3): 1}),
+        ({frozenset({1, 2}): 1}, {frozenset({1, 2}): 1}),
+        ({(Colour.RED, 1): 1}, {("RED", 1): 1}),
+        ({Point(1, 2): 3}, {OpaqueKey('{"x": 1, "y": 2}'): 3}),
+        ({Colour.RED: 1, "RED": 2}, {"RED": 1, OpaqueKey('"RED"'): 2}),
+        ({Colour.RED}, {"RED"}),
+        ({frozenset({(1, 2)})}, {frozenset({(1, 2)})}),
+        (Row(1, {"a": [2]}), Row(1, {"a": [2]})),
+        (frozen([1, (Colour.RED,)]), [1, ["RED"]]),
+        (float("inf"), float("inf")),
+    ],
+    ids=repr,
+)
+def test_every_value_can_be_read_by_a_program(value: Any, expected: Any) -> None:
+    assert value_from_json(json.loads(json.dumps(to_json(value)))) == expected
+
+
+SURROGATE = 'caf\udce9 "x\\'
+
+
+@pytest.mark.parametrize("value", [SURROGATE, [SURROGATE], {SURROGATE: 1}, {"a": SURROGATE}], ids=ascii)
+def test_text_that_is_not_unicode_has_a_form(value: Any) -> None:
+    form = msgspec.json.encode(to_json(value))
+    assert value_from_json(msgspec.json.decode(form)) == value
+
+
+def test_a_key_that_is_not_unicode_is_found_again() -> None:
+    assert key_from_json(json.loads(json.dumps(to_json(SURROGATE)))) == SURROGATE
+    assert key_from_json([json.loads(json.dumps(SURROGATE))]) == (SURROGATE,)
