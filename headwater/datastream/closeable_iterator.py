@@ -45,6 +45,15 @@ class CloseableIterator:
         self._next_in_batch += 1
         return self._batch[self._next_in_batch - 1]
 
+    def has_next(self, timeout_seconds: float | None = None) -> bool:
+        """Wait for the next record without taking it. False at the end, or after `timeout_seconds` without one."""
+        while self._next_in_batch >= len(self._batch):
+            batch = None if self._closed else self._results.next_batch(timeout_seconds)
+            if not batch:
+                return False
+            self._batch, self._next_in_batch = batch, 0
+        return True
+
     def close(self) -> None:
         """Stop the job, if it runs, and drop unread results. May be called again."""
         if self._closed:

@@ -13,6 +13,7 @@ from headwater.common.rejected import REJECTED_TAG_ID
 from headwater.common.serialization import Encoder
 from headwater.datastream.connectors.bucket_assigner import BucketAssigner
 from headwater.datastream.connectors.file_sink import FileSink
+from headwater.datastream.connectors.part_files import RollingPolicy
 from headwater.graph.transformation import (
     OperatorTransformation,
     PhysicalTransformation,
@@ -29,7 +30,8 @@ def letter_sink(given: Sink | str) -> Sink:
     """The sink for letters that `with_dead_letters` was given: itself, or files of JSON lines below a directory."""
     if isinstance(given, str) and given:
         files = FileSink.for_row_format(given, Encoder(_letter_line))
-        return files.with_bucket_assigner(BucketAssigner.base_path_bucket_assigner()).build()
+        files.with_bucket_assigner(BucketAssigner.base_path_bucket_assigner())
+        return files.with_rolling_policy(RollingPolicy.on_checkpoint_rolling_policy()).build()
     if isinstance(given, Sink):
         return given
     hint = "; did you forget build()?" if hasattr(given, "build") else ""

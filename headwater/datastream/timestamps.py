@@ -7,13 +7,28 @@ from functools import partial
 from headwater.common.config_options import AUTO_WATERMARK_INTERVAL, BAD_TIMESTAMPS_POLICY, MAX_TIMESTAMP_AHEAD
 from headwater.common.errors import TypeMismatchError, short_repr
 from headwater.common.watermark_strategy import WatermarkKind, WatermarkStrategy
-from headwater.graph.transformation import OperatorTransformation, Transformation
+from headwater.graph.transformation import OperatorTransformation, Transformation, ancestors
 from headwater.operators.timestamps import TimestampsAndWatermarksOperator
 
 
 def does_something(strategy: WatermarkStrategy) -> bool:
     """False for `no_watermarks()` without an assigner: no operator is needed for it."""
     return strategy.kind is not WatermarkKind.NONE or strategy.timestamp_assigner is not None
+
+
+def has_watermarks(stream: Transformation) -> bool:
+    """True if something between the sources and `stream` makes watermarks, or says when it is idle."""
+    return any(
+        isinstance(node, OperatorTransformation)
+        and (
+            node.kind == "sql WatermarkAssigner"
+            or (
+                isinstance(node.function, WatermarkStrategy)
+                and (node.function.kind is not WatermarkKind.NONE or node.function.idle_timeout_ms is not None)
+            )
+        )
+        for node in ancestors(stream)
+    )
 
 
 def timestamps_node(

@@ -230,6 +230,7 @@ class TestFilesLeftBehind:
         other = case.sink.create_writer(WriterContext("job2", "sink", 0, 1, "1-a0", 1))
         other.write_batch(some_records(0, 3), None)
         theirs = other.prepare_commit()
+        other.make_durable()
         committer = committer_of(case)
         committer.commit(write(case, some_records(0, 3), 1))
         assert len(self.pending(tmp_path)) == 2

@@ -75,6 +75,14 @@ def text_files(tmp_path: Path) -> SourceCase:
     return SourceCase(make, expected, 4)
 
 
+def text_in_pieces(tmp_path: Path) -> SourceCase:
+    """Some pieces are shorter than a line, and one begins where a line does."""
+    lines = ["", "12345678", "a" * 30, "b", "", "ä" * 7, "c" * 9, "the last one has no line end"]
+    (tmp_path / "a.txt").write_text("\n".join(lines))
+    form = StreamFormat.text_line_format(split_bytes=10)
+    return SourceCase(FileSource.for_record_stream_format(form, str(tmp_path)).build, lines)
+
+
 def json_lines(tmp_path: Path) -> SourceCase:
     records = [{"i": i, "s": "å" * (i % 3), "n": None, "l": [1, 2.5]} for i in range(45)]
     text = "".join(json.dumps(record) + ("\n\n" if record["i"] == 7 else "\n") for record in records)
@@ -156,6 +164,7 @@ CASES: dict[str, Callable[[Path], SourceCase]] = {
     "number sequence": number_sequence,
     "one number": one_number,
     "generator": generator,
+    "text in pieces": text_in_pieces,
     "text": lambda path: text_case(path, "a.txt", lambda content: content),
     "text.gz": lambda path: text_case(path, "a.txt.gz", gzip.compress),
     "text.bz2": lambda path: text_case(path, "a.txt.bz2", bz2.compress),

@@ -27,6 +27,7 @@ from headwater.state.descriptors import (
 )
 from headwater.state.keyed_backend import KeyedStateBackend
 from headwater.state.keys.key_groups import key_group
+from headwater.state.many_keys import Maps, update_all, values_of
 from headwater.state.rocksdb.backend import RocksDBKeyedStateBackend
 from headwater.state.rocksdb.options import RocksDBOptions
 from headwater.state.snapshot.section import Section
@@ -850,3 +851,77 @@ def test_values_need_not_be_comparable(make_backend: MakeBackend, backend: Keyed
     elements.clear()
     value.clear()
     assert restore(make_backend, [*delta, *backend.delta_sections()]).number_of_entries() == 0
+
+
+def test_many_keys_at_a_time(backend: KeyedStateBackend, make_backend: MakeBackend) -> None:
+    state = backend.get_state(ValueStateDescriptor("v"))
+    backend.begin_epoch()
+    update_all(backend, state, [1, 2, 3], [None] * 3, [("a", 1), ("b", 2), None])
+    assert values_of(backend, state, [3, 2, 1]) == [None, ("b", 2), ("a", 1)]
+    backend.commit_epoch(cut=True)
+    backend.checkpoint_completed()
+    first = list(backend.full_sections())
+    backend.begin_epoch()
+    backend.current_key = 1
+    state.update(("once", 0))
+    keys = [1, 2, 3, 4]
+    update_all(backend, state, keys, values_of(backend, state, keys), [("a", 9), None, ("c", 3), None])
+    assert backend.committed_value("v", 1) == ("a", 1) and backend.committed_value("v", 3) is None
+    backend.rollback_epoch()
+    assert values_of(backend, state, keys) == [("a", 1), ("b", 2), None, None]
+    backend.begin_epoch()
+    update_all(backend, state, keys, values_of(backend, state, keys), [("a", 9), None, ("c", 3), None])
+    restored = restore(make_backend, [*first, *backend.delta_sections()])
+    backend.commit_epoch(cut=True)
+    assert values_of(restored, restored.get_state(ValueStateDescriptor("v")), keys) == [("a", 9), None, ("c", 3), None]
+    assert backend.number_of_entries() == 2
+
+
+@pytest.mark.parametrize("namespaced", [False, True])
+def test_maps_of_many_keys_at_a_time(backend: KeyedStateBackend, make_backend: MakeBackend, namespaced: bool) -> None:
+    def maps(of: KeyedStateBackend) -> Maps:
+        descriptor = MapStateDescriptor("m")
+        return Maps(of, of.get_namespaced_state(descriptor) if namespaced else of.get_state(descriptor), namespaced)
+
+    keys: list[Any] = [("a", 1), ("b", 1), ("c", 1), ("d", 1)] if namespaced else ["a", "b", "c", "d"]
+    a, b, c, d = keys
+    state = maps(backend)
+
+    def held(of: Maps) -> list[dict[Any, Any]]:
+        return [dict(of.all_of(key)) for key in keys]
+
+    backend.begin_epoch()
+    state.update([a, a, b, c], [(1, "x"), (2, None), (1, "x"), (9,)], [(1, 0), (2, 0), (3, 0), None])
+    first = [{(1, "x"): (1, 0), (2, None): (2, 0)}, {(1, "x"): (3, 0)}, {}, {}]
+    assert held(state) == first
+    backend.commit_epoch(cut=True)
+    backend.checkpoint_completed()
+    sections = list(backend.full_sections())
+
+    def change() -> None:
+        # A new entry, a changed one, one that came and went, a map that ends and comes back, one that ends, a new one.
+        state.update(
+            [a, a, a, a, b, b, c], [(3,), (1, "x"), (4,), (4,), (1, "x"), (5,), (9,)], [7, 8, 9, None, None, 5, 1]
+        )
+        state.update([c, d, a], [(9,), (0,), (2, None)], [None, 2, None])
+
+    after = [{(1, "x"): 8, (3,): 7}, {(5,): 5}, {}, {(0,): 2}]
+    for attempt in range(2):
+        backend.begin_epoch()
+        change()
+        assert held(state) == after
+        found = state.some_of(a, [(3,), (2, None), (6,)])
+        assert [found.get(each) for each in [(3,), (2, None), (6,)]] == [7, None, None]
+        committed = backend.committed_value("m", "a", 1) if namespaced else backend.committed_value("m", "a")
+        assert committed == first[0]
+        if not attempt:
+            backend.rollback_epoch()
+            assert held(state) == first
+    restored = restore(make_backend, [*sections, *backend.delta_sections()])
+    backend.commit_epoch(cut=True)
+    assert held(maps(restored)) == after
+    backend.begin_epoch()
+    state.clear([a, c, d])
+    assert held(state) == [{}, after[1], {}, {}]
+    backend.rollback_epoch()
+    assert held(state) == after

@@ -185,7 +185,7 @@ class Program:
             value = backend.read(name, key, namespace, epoch)
             if value is not ABSENT:
                 found[stored] = copy.deepcopy(value)
-        if namespaced:
+        if namespaced and backend.finds_namespaces(name):
             pairs = [(key, each) for key in KEYS for each in backend.namespaces_to_try(name, key, epoch)]
             assert set(found) <= set(pairs)
         return found

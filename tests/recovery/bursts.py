@@ -13,7 +13,7 @@ from typing import Any
 from headwater.common import Encoder, WatermarkStrategy
 from headwater.common.connector import Split, SplitReader
 from headwater.datastream import KeyedProcessFunction, RuntimeContext, StreamExecutionEnvironment
-from headwater.datastream.connectors.file_system import FileSink
+from headwater.datastream.connectors.file_system import FileSink, RollingPolicy
 from headwater.datastream.state import ValueStateDescriptor
 from tests.recovery import engines_used, kills, sabotage
 from tests.recovery.driver import run
@@ -74,7 +74,11 @@ def build(env: StreamExecutionEnvironment, records: int, output: str) -> None:
     lines = env.from_source(source, WatermarkStrategy.no_watermarks(), "lines").map(lambda line: ("line", int(line)))
     numbered = lines.key_by(lambda line: line[1] % KEYS).process(Number()).uid("by-key")
     again = numbered.key_by(group_of).process(Number()).uid("by-group")
-    again.map(repr).sink_to(FileSink.for_row_format(output, Encoder.simple_string_encoder()).build())
+    again.map(repr).sink_to(
+        FileSink.for_row_format(output, Encoder.simple_string_encoder())
+        .with_rolling_policy(RollingPolicy.on_checkpoint_rolling_policy())
+        .build()
+    )
 
 
 def expected(records: int) -> Counter[str]:

@@ -13,7 +13,7 @@ from typing import Any
 from headwater.common import Encoder, WatermarkStrategy
 from headwater.datastream import KeyedProcessFunction, RuntimeContext, StreamExecutionEnvironment
 from headwater.datastream.connectors.data_generator import DataGeneratorSource
-from headwater.datastream.connectors.file_system import FileSink
+from headwater.datastream.connectors.file_system import FileSink, RollingPolicy
 from headwater.datastream.state import MapStateDescriptor, ValueStateDescriptor
 from headwater.runtime.slot import full_snapshot, recent_deltas
 from tests.recovery import kills, sabotage
@@ -88,7 +88,11 @@ def build(env: StreamExecutionEnvironment, records: int, output: str) -> None:
     readings = env.from_source(DataGeneratorSource(reading, records), strategy, "readings")
     counted = readings.key_by(lambda each: each[0]).process(CountReadings()).uid("count-readings")
     lines = counted.key_by(group_of).process(NumberLines()).uid("number-lines")
-    lines.map(repr).sink_to(FileSink.for_row_format(output, Encoder.simple_string_encoder()).build())
+    lines.map(repr).sink_to(
+        FileSink.for_row_format(output, Encoder.simple_string_encoder())
+        .with_rolling_policy(RollingPolicy.on_checkpoint_rolling_policy())
+        .build()
+    )
 
 
 def expected(records: int) -> Counter[str]:

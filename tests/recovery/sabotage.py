@@ -19,7 +19,9 @@ VARIABLE = "RECOVERY_TEST_SABOTAGE"
 def commit_before_manifest() -> None:
     """Output becomes visible before the manifest is durable. Shows when the driver dies in between."""
     from headwater.checkpoint.store import ManifestStore
-    from headwater.datastream.connectors.file_sink import FileCommitter
+    from headwater.datastream.connectors.file_committer import FileCommitter
+    from headwater.datastream.connectors.file_store import LocalFiles
+    from headwater.datastream.connectors.part_files import RollingPolicy
     from headwater.runtime.epoch import fault
 
     write = ManifestStore.write
@@ -28,7 +30,8 @@ def commit_before_manifest() -> None:
         for items in manifest.committables.values():
             committables = [pickle.loads(item) for item in items]
             for directory in {committable.directory for committable in committables}:
-                FileCommitter(directory).commit([each for each in committables if each.directory == directory])
+                committer = FileCommitter(LocalFiles(directory), RollingPolicy.on_checkpoint_rolling_policy())
+                committer.commit([each for each in committables if each.directory == directory])
         fault.reached("manifest-written", manifest.epoch)
         return write(self, manifest)
 

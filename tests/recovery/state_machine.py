@@ -13,7 +13,7 @@ from typing import Any
 from headwater.common import Encoder, WatermarkStrategy
 from headwater.datastream import KeyedProcessFunction, RuntimeContext, StreamExecutionEnvironment
 from headwater.datastream.connectors.data_generator import DataGeneratorSource
-from headwater.datastream.connectors.file_system import FileSink
+from headwater.datastream.connectors.file_system import FileSink, RollingPolicy
 from headwater.datastream.state import ValueStateDescriptor
 from headwater.runtime.slot import full_snapshot
 from tests.recovery import engines_used
@@ -54,7 +54,11 @@ def build(env: StreamExecutionEnvironment, records: int, output: str) -> None:
     events = DataGeneratorSource(event, records, rate_per_second=rate)
     source = env.from_source(events, WatermarkStrategy.no_watermarks(), "events")
     checked = source.set_parallelism(1).key_by(lambda each: each[0]).process(CheckTransitions()).uid("transitions")
-    checked.sink_to(FileSink.for_row_format(output, Encoder.simple_string_encoder()).build())
+    checked.sink_to(
+        FileSink.for_row_format(output, Encoder.simple_string_encoder())
+        .with_rolling_policy(RollingPolicy.on_checkpoint_rolling_policy())
+        .build()
+    )
 
 
 def expected(records: int) -> Counter[str]:

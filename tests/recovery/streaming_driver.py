@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 from headwater.common import Encoder, Row
 from headwater.datastream import KeyedProcessFunction, RuntimeContext
-from headwater.datastream.connectors.file_system import FileSink
+from headwater.datastream.connectors.file_system import FileSink, RollingPolicy
 from headwater.datastream.state import ValueStateDescriptor
 from tests.recovery import kills
 from tests.spark.harness import environment
@@ -64,7 +64,11 @@ def main(settings: str) -> None:
     session.sparkContext.setLogLevel("OFF")
     words = session.readStream.option("maxFilesPerTrigger", 1).text(wanted["conf"]["input"])
     env = environment(2, Path(wanted["checkpoints"]), {"headwater.epoch.duration": 100})
-    sink = FileSink.for_row_format(wanted["output"], Encoder.simple_string_encoder()).build()
+    sink = (
+        FileSink.for_row_format(wanted["output"], Encoder.simple_string_encoder())
+        .with_rolling_policy(RollingPolicy.on_checkpoint_rolling_policy())
+        .build()
+    )
     env.from_dataframe(words).key_by(lambda row: row["value"]).process(NumberWords()).sink_to(sink)
     env.execute("words")
 

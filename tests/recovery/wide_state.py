@@ -13,7 +13,7 @@ from typing import Any
 from headwater.common import Encoder, WatermarkStrategy
 from headwater.datastream import KeyedProcessFunction, RuntimeContext, StreamExecutionEnvironment
 from headwater.datastream.connectors.data_generator import DataGeneratorSource
-from headwater.datastream.connectors.file_system import FileSink
+from headwater.datastream.connectors.file_system import FileSink, RollingPolicy
 from headwater.datastream.state import ValueStateDescriptor
 from headwater.runtime.slot import full_snapshot
 from tests.recovery.driver import run
@@ -40,7 +40,11 @@ class Remember(KeyedProcessFunction):
 def build(env: StreamExecutionEnvironment, records: int, output: str) -> None:
     source = env.from_source(DataGeneratorSource(key_of, records), WatermarkStrategy.no_watermarks(), "keys")
     remembered = source.key_by(lambda each: each).process(Remember()).uid("remember")
-    remembered.sink_to(FileSink.for_row_format(output, Encoder.simple_string_encoder()).build())
+    remembered.sink_to(
+        FileSink.for_row_format(output, Encoder.simple_string_encoder())
+        .with_rolling_policy(RollingPolicy.on_checkpoint_rolling_policy())
+        .build()
+    )
 
 
 def expected(records: int) -> Counter[str]:

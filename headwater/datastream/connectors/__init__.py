@@ -1,10 +1,12 @@
-"""Where records come from and go to. As in PyFlink, files, Kafka and numbers are passed on from their own modules."""
+"""Where records come from and go to. As in PyFlink, some names are passed on from their own modules."""
 
 from headwater.datastream.connectors.base import (
+    CheckpointMoment,
     Committer,
     CommitterContext,
     DeliveryGuarantee,
     ReusableSinkWriter,
+    Selection,
     Sink,
     SinkWriter,
     Source,
@@ -22,11 +24,14 @@ from headwater.datastream.connectors.file_system import (
     RollingPolicy,
     StreamFormat,
 )
+from headwater.datastream.connectors.jdbc import JdbcConnectionOptions, JdbcExecutionOptions, JdbcSink
 from headwater.datastream.connectors.kafka import FlinkKafkaConsumer, FlinkKafkaProducer, KafkaSource, Semantic
 from headwater.datastream.connectors.number_seq import NumberSequenceSource
+from headwater.datastream.connectors.rabbitmq import RMQConnectionConfig, RMQSink, RMQSource
 
 __all__ = [
     "BucketAssigner",
+    "CheckpointMoment",
     "Committer",
     "CommitterContext",
     "DeliveryGuarantee",
@@ -35,11 +40,18 @@ __all__ = [
     "FileSourceBuilder",
     "FlinkKafkaConsumer",
     "FlinkKafkaProducer",
+    "JdbcConnectionOptions",
+    "JdbcExecutionOptions",
+    "JdbcSink",
     "KafkaSource",
     "NumberSequenceSource",
     "OutputFileConfig",
+    "RMQConnectionConfig",
+    "RMQSink",
+    "RMQSource",
     "ReusableSinkWriter",
     "RollingPolicy",
+    "Selection",
     "Semantic",
     "Sink",
     "SinkWriter",

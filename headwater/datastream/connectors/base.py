@@ -5,9 +5,11 @@ from __future__ import annotations
 from enum import Enum
 
 from headwater.common.connector import (
+    CheckpointMoment,
     Committer,
     CommitterContext,
     ReusableSinkWriter,
+    Selection,
     Sink,
     SinkWriter,
     Source,
@@ -19,10 +21,12 @@ from headwater.common.connector import (
 )
 
 __all__ = [
+    "CheckpointMoment",
     "Committer",
     "CommitterContext",
     "DeliveryGuarantee",
     "ReusableSinkWriter",
+    "Selection",
     "Sink",
     "SinkWriter",
     "Source",

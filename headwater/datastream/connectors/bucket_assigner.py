@@ -8,9 +8,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from typing import Any, Final
+from urllib.parse import quote
 from zoneinfo import ZoneInfo
 
-from headwater.common.errors import ConfigurationError
+from headwater.common.errors import ConfigurationError, SerializationError, short_repr
 
 __all__ = ["BucketAssigner"]
 
@@ -25,8 +26,11 @@ class BucketAssigner(ABC):
     def get_bucket_id(self, value: Any, timestamp: int | None) -> str:
         """The bucket of `value`: a relative path such as `country=se/2026-02`; "" is the base path itself."""
 
-    def bucket_of_all(self) -> str | None:
-        """The bucket of all records of an epoch, where it does not depend on the record; otherwise None."""
+    def bucket_of_all(self, now_ms: int) -> str | None:
+        """The bucket of all records of an epoch, where it does not depend on the record; otherwise None.
+
+        :param now_ms: the epoch's processing time. A replayed epoch has the same.
+        """
         return None
 
     @staticmethod
@@ -36,7 +40,7 @@ class BucketAssigner(ABC):
 
     @staticmethod
     def date_time_bucket_assigner(format_str: str = "yyyy-MM-dd--HH", timezone_id: str | None = None) -> BucketAssigner:
-        """By the wall clock at the time at which the sink begins to write an epoch.
+        """By the epoch's processing time, so that a replay puts records into the same bucket.
 
         :param format_str: a pattern of Java's DateTimeFormatter with y, M, d, H, m, s and quoted text.
         :param timezone_id: `Europe/Stockholm` or `GMT-08:00`; None is the system's own.
@@ -49,6 +53,13 @@ class BucketAssigner(ABC):
         return _EventTime(format_str, timezone_id)
 
     @staticmethod
+    def by_fields(*fields: str) -> BucketAssigner:
+        """By fields of the record (a dict, or a Row with names), named as Hive and Spark do: `country=se/day=3`."""
+        if not fields or not all(isinstance(field, str) and field for field in fields):
+            raise ConfigurationError(f"by_fields got {list(fields)}; expected names of fields")
+        return _ByFields(fields)
+
+    @staticmethod
     def of(function: Callable[[Any], str]) -> BucketAssigner:
         """By a function of the record."""
         return _ByFunction(function)
@@ -58,21 +69,21 @@ class _BasePath(BucketAssigner):
     def get_bucket_id(self, value: Any, timestamp: int | None) -> str:
         return ""
 
-    def bucket_of_all(self) -> str | None:
+    def bucket_of_all(self, now_ms: int) -> str | None:
         return ""
 
 
 class _DateTime(BucketAssigner):
     def __init__(self, format_str: str, timezone_id: str | None) -> None:
-        self._format = _strftime_format(format_str)
+        self._format = strftime_format(format_str)
         _timezone(timezone_id)  # a wrong name fails here, in the program, and not in a task
         self._timezone_id = timezone_id
 
     def get_bucket_id(self, value: Any, timestamp: int | None) -> str:
         return self._format_time(time.time())
 
-    def bucket_of_all(self) -> str | None:
-        return self._format_time(time.time())
+    def bucket_of_all(self, now_ms: int) -> str | None:
+        return self._format_time(now_ms / 1000)
 
     def _format_time(self, seconds: float) -> str:
         return datetime.fromtimestamp(seconds, UTC).astimezone(_timezone(self._timezone_id)).strftime(self._format)
@@ -87,7 +98,7 @@ class _EventTime(_DateTime):
             )
         return self._format_time(timestamp / 1000)
 
-    def bucket_of_all(self) -> str | None:
+    def bucket_of_all(self, now_ms: int) -> str | None:
         return None
 
 
@@ -99,7 +110,26 @@ class _ByFunction(BucketAssigner):
         return self._function(value)
 
 
-def _strftime_format(pattern: str) -> str:
+class _ByFields(BucketAssigner):
+    def __init__(self, fields: tuple[str, ...]) -> None:
+        self._fields = fields
+
+    def get_bucket_id(self, value: Any, timestamp: int | None) -> str:
+        try:
+            return "/".join(f"{field}={_escaped(value[field])}" for field in self._fields)
+        except (KeyError, TypeError, ValueError, IndexError) as error:
+            raise SerializationError(
+                f"record {short_repr(value)} has no fields {list(self._fields)}, which its bucket is made of: {error}"
+            ) from error
+
+
+def _escaped(value: Any) -> str:
+    """A value as part of a path. None and "" are what Hive calls them."""
+    text = "" if value is None else str(value)
+    return quote(text, safe=" !$&'()+,;@_-.~") if text else "__HIVE_DEFAULT_PARTITION__"
+
+
+def strftime_format(pattern: str) -> str:
     """A Java date pattern as one of `strftime`."""
     parts: list[str] = []
     end = 0

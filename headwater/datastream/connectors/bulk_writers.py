@@ -8,7 +8,7 @@ import sys
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, BinaryIO, Final
+from typing import Any, BinaryIO, ClassVar, Final
 
 import msgspec
 
@@ -33,6 +33,9 @@ class BulkWriter(ABC):
 
 class BulkWriterFactory(serialization.BulkWriterFactory):
     """Makes the writer of one part file. Pickled to the tasks."""
+
+    joins: ClassVar[bool] = False
+    """True if files one after the other are a file of the format: then one may go on over several checkpoints."""
 
     @abstractmethod
     def create(self, file: BinaryIO) -> BulkWriter: ...
@@ -86,6 +89,10 @@ class EncodedWriter(BulkWriter):
 
 @dataclass(frozen=True)
 class _JsonLines(BulkWriterFactory):
+    insert_only = True
+
+    joins = True
+
     def create(self, file: BinaryIO) -> BulkWriter:
         return _JsonLinesWriter(file)
 
@@ -116,6 +123,8 @@ def row_for_json(value: Any) -> Any:
 
 @dataclass(frozen=True)
 class _Csv(BulkWriterFactory):
+    insert_only = True
+
     columns: tuple[str, ...] | None
     header: bool
     delimiter: str
@@ -140,13 +149,15 @@ class _CsvWriter(BulkWriter):
             self._header_due = False
             if self._columns is not None:
                 writer.writerow(self._columns)
-        writer.writerows(_rows(values, self._columns))
+        writer.writerows(rows_in_order(values, self._columns))
         self._file.write(text.getvalue().encode())
 
 
 @dataclass(frozen=True)
 class ColumnarWriterFactory(BulkWriterFactory):
     """Parquet or ORC."""
+
+    insert_only = True
 
     kind: str
     schema: Any
@@ -191,7 +202,7 @@ class _ColumnarWriter(BulkWriter):
                     f"{self._settings.kind} needs column names, but {short_repr(values[0])} has none; write dicts or "
                     f"named Rows, or give {self._settings.method} a schema"
                 )
-        rows = _rows(values, self._columns)
+        rows = rows_in_order(values, self._columns)
         if self._schema is None:
             self._rows += rows
         else:  # at once: whoever wrote the batch learns that it does not fit
@@ -253,7 +264,7 @@ def _names_of(value: Any) -> tuple[str, ...] | None:
     return getattr(value, "_fields", None)  # a NamedTuple
 
 
-def _rows(values: Sequence[Any], columns: tuple[str, ...] | None) -> Sequence[Sequence[Any]]:
+def rows_in_order(values: Sequence[Any], columns: tuple[str, ...] | None) -> Sequence[Sequence[Any]]:
     """The values of each record in the order of `columns`. Batches of plain tuples or dicts take a fast way."""
     kinds = set(map(type, values))
     if columns is not None and kinds == {tuple} and set(map(len, values)) == {len(columns)}:

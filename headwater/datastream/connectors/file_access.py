@@ -1,4 +1,4 @@
-"""Finding and opening files: local paths, and anything that `pyarrow.fs` knows by its URI (s3, gs, hdfs).
+"""Finding and opening files: local paths, and anything that `pyarrow.fs` (s3, gs, hdfs) or fsspec knows by its URI.
 
 Local files go through Python's own `open`, which is faster and gives the errors that people know.
 """
@@ -13,18 +13,21 @@ import lzma
 import os
 import posixpath
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, BinaryIO, Final, cast
 
 import zstandard
 
-from headwater.common.errors import CheckpointError, ConfigurationError
+from headwater.common.errors import CheckpointError, ConfigurationError, ExternalSystemError, HeadwaterError
+from headwater.common.secrets import resolve
+from headwater.datastream.connectors.path_pattern import directory_of, matcher
 
 COMPRESSED_SUFFIXES: Final = (".gz", ".gzip", ".bz2", ".xz", ".zst", ".zstd")
 
 _BUFFER_BYTES: Final = 1 << 18
 _UNFINISHED_SUFFIXES: Final = (".inprogress", ".tmp", ".part", ".crdownload", "._COPYING_")
+_WITH_BUCKETS: Final = ("s3://", "s3a://", "gs://", "gcs://")
 _URI: Final = re.compile(r"[a-zA-Z][a-zA-Z0-9+.\-]+://")
 
 
@@ -36,6 +39,8 @@ class FileSplit:
     size: int
     groups: tuple[int, int] | None = None
     """(first, end) of the groups of rows to read; None: all of the file."""
+    range: tuple[int, int] | None = None
+    """(first, end): the lines that begin in these bytes are read; None: all of the file."""
 
 
 def local_path(path: str) -> str | None:
@@ -57,11 +62,17 @@ def find_files(path: str, *, must_exist: bool) -> list[FileSplit]:
         found = _find_local(local) if local is not None else _find_remote(path)
     except PermissionError as error:
         raise ConfigurationError(f"FileSource: {error.filename or path} cannot be read: permission denied") from error
-    if found is None or (must_exist and not found and _is_pattern(path)):
+    except Exception as error:
+        if local is not None or isinstance(error, HeadwaterError):
+            raise
+        raise ExternalSystemError(f"FileSource: cannot list {path!r}: {type(error).__name__}: {error}") from error
+    # An object store has no empty directories: what is below a prefix may be all gone, and come again.
+    gone = found is None and (must_exist or local is not None)
+    if gone or (must_exist and not found and _is_pattern(path)):
         raise ConfigurationError(
             f"FileSource: there is nothing at {path!r}; expected a file, a directory or a pattern that matches files"
         )
-    return sorted(found, key=lambda file: file.path)
+    return sorted(found or (), key=lambda file: file.path)
 
 
 def open_plain(path: str) -> BinaryIO:
@@ -168,30 +179,88 @@ def _walk(directory: str) -> Iterator[FileSplit]:
                     continue  # moved away since the directory was read
 
 
+def use_options(uri: str, options: Mapping[str, Any]) -> None:
+    """In this process, open what is below `uri` through fsspec with these options. They stay out of splits, which are
+    in manifests."""
+    uri = directory_of(uri)
+    if _options.get(uri) != options:
+        _options[uri] = options
+        _opened.pop(uri, None)
+
+
+_options: dict[str, Mapping[str, Any]] = {}
+_opened: dict[str, tuple[int, Any]] = {}  # {uri: (process, file system)}: connections do not survive a fork
+
+
 def _remote(uri: str) -> tuple[Any, str]:
     from pyarrow import fs  # only where it is needed: importing it takes a while
 
     try:
-        system, path = fs.FileSystem.from_uri(uri)
+        known = next((base for base in _options if uri.startswith(base)), None)
+        if known is not None:
+            return _through_fsspec(uri, known, _options[known])
+        try:
+            system, path = fs.FileSystem.from_uri(uri)
+        except ValueError:  # a scheme that pyarrow does not know
+            return _through_fsspec(uri, uri.partition("://")[0], {})
     except Exception as error:
-        raise ConfigurationError(f"FileSource: {uri!r} is on a file system that cannot be used: {error}") from error
+        raise ConfigurationError(
+            f"FileSource: {uri!r} is on a file system that cannot be used: {error}. The package for its scheme may be "
+            "missing (for s3: pip install 'headwater[s3]')"
+        ) from error
     return system, cast(str, path)
+
+
+def _through_fsspec(uri: str, base: str, options: Mapping[str, Any]) -> tuple[Any, str]:
+    import fsspec
+    from pyarrow import fs
+
+    opened = _opened.get(base)
+    if opened is None or opened[0] != os.getpid():
+        with_secrets = {key: resolved_option(value, key) for key, value in options.items()}
+        system, _ = fsspec.core.url_to_fs(uri, use_listings_cache=False, **with_secrets)
+        opened = _opened[base] = (os.getpid(), fs.PyFileSystem(fs.FSSpecHandler(system)))
+    return opened[1], uri.partition("://")[2]
+
+
+def resolved_option(value: Any, key: str) -> Any:
+    """An option of a file system, with its secrets."""
+    if isinstance(value, Mapping):
+        return {inner: resolved_option(each, inner) for inner, each in value.items()}
+    return resolve(value, f"storage option {key}") if isinstance(value, str) else value
 
 
 def _find_remote(uri: str) -> list[FileSplit] | None:
     from pyarrow import fs
 
-    if _is_pattern(uri):
-        raise ConfigurationError(f"FileSource: {uri!r} is a pattern; these are for local paths only, name a directory")
-    system, path = _remote(uri)
+    base = directory_of(uri)
+    system, path = _remote(base)
     info = system.get_file_info(path)
     if info.type == fs.FileType.File:
         return [FileSplit(uri, int(info.size))]
     if info.type != fs.FileType.Directory:
+        _check_bucket(uri, system, path)
         return None
+    is_meant = matcher(uri) if _is_pattern(uri) else None
     found: list[FileSplit] = []
     for file in system.get_file_info(fs.FileSelector(path, recursive=True)):
         inner = posixpath.relpath(file.path, path)
-        if file.type == fs.FileType.File and all(map(is_readable_name, inner.split("/"))):
-            found.append(FileSplit(uri.rstrip("/") + "/" + inner, int(file.size)))
+        if file.type != fs.FileType.File or not all(map(is_readable_name, inner.split("/"))):
+            continue
+        full = base.rstrip("/") + "/" + inner
+        if is_meant is None or is_meant(full):
+            found.append(FileSplit(full, int(file.size)))
     return found
+
+
+def _check_bucket(uri: str, system: Any, path: str) -> None:
+    """Raise if the bucket is not there: an empty prefix may get files, a wrong name never does."""
+    from pyarrow import fs
+
+    bucket = path.lstrip("/").partition("/")[0]
+    try:
+        missing = uri.startswith(_WITH_BUCKETS) and system.get_file_info(bucket).type == fs.FileType.NotFound
+    except OSError:
+        return  # whoever may only see the prefix cannot tell
+    if missing:
+        raise ConfigurationError(f"FileSource: there is no bucket {bucket!r}, or it may not be read; path: {uri!r}")

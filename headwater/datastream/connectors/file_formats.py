@@ -20,10 +20,11 @@ from headwater.datastream.connectors.columnar.reader import (
     ColumnarFile,
     ColumnarReader,
     RecordForm,
+    piece_id,
     splits_of,
 )
 from headwater.datastream.connectors.csv_reader import CsvReader
-from headwater.datastream.connectors.file_access import FileSplit
+from headwater.datastream.connectors.file_access import FileSplit, is_compressed, open_decompressed
 from headwater.datastream.connectors.record_readers import (
     BadRecordPolicy,
     JsonLinesReader,
@@ -41,33 +42,40 @@ class FileFormat(ABC):
     def open(self, split: FileSplit, position: Any | None, policy: BadRecordPolicy) -> SplitReader:
         """Return a reader of `split` that starts at `position` (None: at its start)."""
 
+    def head_of(self, path: str) -> bytes:
+        """What must be before a record of the file at `path` for it to be read alone."""
+        return b""
+
     def splits_of(self, file: FileSplit) -> list[Split]:
         """The splits that a file is read in. Called in the driver when the file is found.
 
-        The first one's id is the file's path, or `piece_id(path, 0)`: so it is known again.
+        The first one's id is the file's path, or `piece_id(path, 0)` of groups or bytes: so it is known again.
         """
         return [Split(file.path, file)]
 
 
 class StreamFormat(FileFormat):
-    """Formats read record by record from a stream of bytes; compressed files are recognised by their suffix."""
+    """Formats read record by record from a stream of bytes; compressed files are recognised by their suffix.
+
+    `split_bytes`: a larger file that is not compressed is read in several splits, side by side, line by line.
+    """
 
     @staticmethod
-    def text_line_format(charset_name: str = "UTF-8") -> StreamFormat:
+    def text_line_format(charset_name: str = "UTF-8", split_bytes: int = SPLIT_BYTES) -> StreamFormat:
         """Each line is a str without its line end."""
-        return _TextLines(_ascii_compatible(charset_name))
+        return _TextLines(split_bytes, _ascii_compatible(charset_name))
 
     @staticmethod
-    def json_lines_format() -> StreamFormat:
+    def json_lines_format(split_bytes: int = SPLIT_BYTES) -> StreamFormat:
         """Each line is a JSON value: dict, list, str, number, bool or None."""
-        return _JsonLines()
+        return _JsonLines(split_bytes)
 
     @staticmethod
-    def schema_lines_format(schema: DeserializationSchema) -> StreamFormat:
+    def schema_lines_format(schema: DeserializationSchema, split_bytes: int = SPLIT_BYTES) -> StreamFormat:
         """Each line is a message of `schema`: JSON or CSV rows, changes of a table."""
         if not isinstance(schema, DeserializationSchema):
             raise ConfigurationError(f"schema_lines_format: expected a DeserializationSchema, found {schema!r}")
-        return _SchemaLines(schema)
+        return _SchemaLines(split_bytes, schema)
 
     @staticmethod
     def csv_format(
@@ -137,7 +145,26 @@ def _form(method: str, columns: Sequence[str] | None, batches: bool) -> RecordFo
 
 
 @dataclass(frozen=True)
-class _TextLines(StreamFormat):
+class _Lines(StreamFormat):
+    """Formats of which any line can be the first one that is read."""
+
+    split_bytes: int
+
+    def splits_of(self, file: FileSplit) -> list[Split]:
+        if file.size <= self.split_bytes or is_compressed(file.path):
+            return [Split(file.path, file)]
+        starts = range(0, file.size, self.split_bytes)
+        return [
+            Split(
+                piece_id(file.path, start, "byte"),
+                FileSplit(file.path, file.size, range=(start, min(start + self.split_bytes, file.size))),
+            )
+            for start in starts
+        ]
+
+
+@dataclass(frozen=True)
+class _TextLines(_Lines):
     charset: str
 
     def open(self, split: FileSplit, position: Any | None, policy: BadRecordPolicy) -> SplitReader:
@@ -145,13 +172,13 @@ class _TextLines(StreamFormat):
 
 
 @dataclass(frozen=True)
-class _JsonLines(StreamFormat):
+class _JsonLines(_Lines):
     def open(self, split: FileSplit, position: Any | None, policy: BadRecordPolicy) -> SplitReader:
         return JsonLinesReader(split, position, policy)
 
 
 @dataclass(frozen=True)
-class _SchemaLines(StreamFormat):
+class _SchemaLines(_Lines):
     schema: DeserializationSchema
 
     def open(self, split: FileSplit, position: Any | None, policy: BadRecordPolicy) -> SplitReader:
@@ -165,6 +192,12 @@ class _Csv(StreamFormat):
     dialect: dict[str, Any]
     charset: str
     converters: dict[str, Callable[[str], Any]] = field(default_factory=dict)
+
+    def head_of(self, path: str) -> bytes:
+        if not self.header:
+            return b""
+        with open_decompressed(path) as file:
+            return file.readline().rstrip(b"\r\n") + b"\n"
 
     def open(self, split: FileSplit, position: Any | None, policy: BadRecordPolicy) -> SplitReader:
         return CsvReader(

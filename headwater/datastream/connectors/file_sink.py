@@ -1,8 +1,9 @@
 """Records in files, exactly once.
 
 A writer writes hidden files, `.part-….inprogress`. At the end of the epoch they are complete and durable, and the
-manifest names them. Only then does the committer rename them to names that readers see. Files that no manifest names
-are never renamed, and are deleted when the job starts or ends.
+manifest names them. Only then does the committer rename them to names that readers see, or let them grow together,
+hidden, over several checkpoints (`part_files.py`). Files that no manifest names are never renamed, and are deleted when
+the job starts or ends.
 """
 
 from __future__ import annotations
@@ -11,28 +12,28 @@ import contextlib
 import os
 import uuid
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import Any, BinaryIO, TypeVar
 
 from headwater.checkpoint.paths import validate_name
-from headwater.checkpoint.storage.durable_file import make_directories, sync_directory, sync_file
 from headwater.common.connector import Committer, ReusableSinkWriter, Sink, SinkWriter, WriterContext
-from headwater.common.errors import ConfigurationError
+from headwater.common.errors import ConfigurationError, HeadwaterError
 from headwater.common.machine.local_disk import room_for
+from headwater.common.row_changes import is_insert_only
 from headwater.common.serialization import Encoder
 from headwater.datastream.connectors.bucket_assigner import BucketAssigner
-from headwater.datastream.connectors.bulk_writers import BulkWriter, BulkWriterFactory, EncodedWriter
-from headwater.datastream.connectors.file_access import local_path
-from headwater.datastream.connectors.file_committer import (
-    MAKE_ROOM,
-    PENDING_SUFFIX,
-    FileCommittable,
-    FileCommitter,
+from headwater.datastream.connectors.bulk_writers import (
+    BulkWriter,
+    BulkWriterFactory,
+    ColumnarWriterFactory,
+    EncodedWriter,
 )
+from headwater.datastream.connectors.file_committer import PENDING_SUFFIX, FileCommitter
 from headwater.datastream.connectors.file_compaction import CompactingCommitter, FileCompactor, FileCompactStrategy
-from headwater.datastream.connectors.part_files import OutputFileConfig, RollingPolicy
+from headwater.datastream.connectors.file_store import MAKE_ROOM, FileStore, file_store
+from headwater.datastream.connectors.part_files import FileCommittable, OutputFileConfig, RollingPolicy
 
 __all__ = ["FileCommittable", "FileSink"]
 
@@ -41,7 +42,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class _Settings:
-    base_path: str
+    store: FileStore
     content: Encoder | BulkWriterFactory
     bucket_assigner: BucketAssigner
     rolling_policy: RollingPolicy
@@ -55,13 +56,15 @@ class _Settings:
 
 
 class FileSink(Sink):
-    """Writes records to files below a directory that all hosts of the job see. Built by one of the two methods below.
+    """Writes records to files below a directory that all hosts of the job see, or in an object store.
 
-    Each partition writes at least one file per epoch in which it has records. File names are unique for ever.
+    Built by one of the two methods below. A file becomes visible as a whole, when it is complete by the rolling policy
+    and the checkpoint that says so is durable. File names are unique for ever.
     """
 
     def __init__(self, settings: _Settings) -> None:
         self._settings = settings
+        self.insert_only = is_insert_only(settings.content)
 
     @staticmethod
     def for_row_format(base_path: str, encoder: Encoder) -> FileSink.RowFormatBuilder:
@@ -86,57 +89,89 @@ class FileSink(Sink):
         return _FileWriter(self._settings, context)
 
     def create_committer(self) -> Committer:
-        if self._settings.compaction is not None:
-            return CompactingCommitter(self._settings.base_path, *self._settings.compaction)
-        return FileCommitter(self._settings.base_path)
+        settings = self._settings
+        if settings.compaction is not None:
+            columns = settings.content if isinstance(settings.content, ColumnarWriterFactory) else None
+            return CompactingCommitter(settings.store, settings.rolling_policy, *settings.compaction, columns)
+        return FileCommitter(settings.store, settings.rolling_policy)
 
     def __repr__(self) -> str:
-        return f"FileSink({self._settings.base_path})"
+        return f"FileSink({self._settings.store.base_path})"
 
     class RowFormatBuilder:
-        """Settings of a `FileSink`. By default in buckets by hour of the wall clock."""
+        """Settings of a `FileSink`. By default in buckets by hour, and files that roll by size and time."""
+
+        _default_policy: RollingPolicy = RollingPolicy.default_rolling_policy()
 
         def __init__(self, base_path: str, content: Encoder | BulkWriterFactory) -> None:
-            local = local_path(base_path) if isinstance(base_path, str) and base_path else None
-            if local is None:
+            if not isinstance(base_path, str) or not base_path:
                 raise ConfigurationError(
-                    f"FileSink: {base_path!r} is not a local path; files are made visible by renaming, which needs a "
-                    "file system that all hosts of the job mount"
+                    f"FileSink: {base_path!r} is not a path; expected a directory, or a URL such as s3://bucket/out"
                 )
             self._settings = _Settings(
-                local,
+                file_store(base_path),
                 content,
                 BucketAssigner.date_time_bucket_assigner(),
-                RollingPolicy.default_rolling_policy(),
+                self._default_policy,
                 OutputFileConfig(),
             )
 
         def with_bucket_check_interval(self, interval: int) -> FileSink.RowFormatBuilder:
-            """Has no effect, and says so: files end with their epoch, there is nothing to check in between."""
-            warnings.warn("with_bucket_check_interval has no effect: part files end with their epoch", stacklevel=2)
+            """Has no effect, and says so: the rolling policy is asked with each checkpoint, and when it asked to be."""
+            warnings.warn(
+                "with_bucket_check_interval has no effect: the rolling policy is asked with each checkpoint",
+                stacklevel=2,
+            )
             return self
+
+        def with_storage_options(self, options: Mapping[str, Any]) -> FileSink.RowFormatBuilder:
+            """Options of the fsspec file system of an object store: `endpoint_url`, `key`, `secret`, ….
+
+            Text may refer to secrets: `${env:NAME}`, `${file:/path}`. Without them the file system looks in its own
+            places, such as `AWS_ACCESS_KEY_ID`.
+            """
+            return self._with(store=file_store(self._settings.store.base_path, options))
 
         def with_bucket_assigner(self, bucket_assigner: BucketAssigner) -> FileSink.RowFormatBuilder:
             return self._with(bucket_assigner=_expected("with_bucket_assigner", bucket_assigner, BucketAssigner))
 
         def with_rolling_policy(self, rolling_policy: RollingPolicy) -> FileSink.RowFormatBuilder:
-            return self._with(rolling_policy=_expected("with_rolling_policy", rolling_policy, RollingPolicy))
+            policy = _expected("with_rolling_policy", rolling_policy, RollingPolicy)
+            content = self._settings.content
+            if policy.across_checkpoints and not (isinstance(content, Encoder) or content.joins):
+                policy = _EndedByCheckpoints(policy.part_size)
+                warnings.warn(
+                    "files of this format end with each checkpoint: only the size of the rolling policy counts. For "
+                    "larger files use enable_compact, or a longer execution.checkpointing.interval",
+                    stacklevel=2,
+                )
+            return self._with(rolling_policy=policy)
 
         def with_output_file_config(self, output_file_config: OutputFileConfig) -> FileSink.RowFormatBuilder:
             expected = _expected("with_output_file_config", output_file_config, OutputFileConfig)
             return self._with(output_file_config=expected)
 
         def enable_compact(self, strategy: FileCompactStrategy, compactor: FileCompactor) -> FileSink.RowFormatBuilder:
-            """Join the files that all partitions wrote into a bucket for one checkpoint. The driver does it."""
+            """Join the files that all partitions wrote into a bucket, for one or several checkpoints.
+
+            The driver does it, when it commits them; until then they are hidden.
+            """
             if not isinstance(strategy, FileCompactStrategy) or not isinstance(compactor, FileCompactor):
                 raise ConfigurationError(
                     f"FileSink.enable_compact got {strategy!r} and {compactor!r}; expected a FileCompactStrategy and a "
                     "FileCompactor"
                 )
-            if compactor.joins and not isinstance(self._settings.content, Encoder):
+            content = self._settings.content
+            if compactor.how == "bytes" and not (isinstance(content, Encoder) or content.joins):
                 raise ConfigurationError(
-                    "FileSink.enable_compact: only files of a row format can be joined one after the other; with a "
-                    "bulk format set a longer execution.checkpointing.interval for larger files"
+                    "FileSink.enable_compact: files of this format cannot be joined one after the other; for Parquet "
+                    "and ORC use FileCompactor.columnar_file_compactor(), for others set a longer "
+                    "execution.checkpointing.interval"
+                )
+            if compactor.how == "columns" and not isinstance(content, ColumnarWriterFactory):
+                raise ConfigurationError(
+                    "FileSink.enable_compact: columnar_file_compactor() joins Parquet and ORC files; for lines use "
+                    "FileCompactor.concat_file_compactor()"
                 )
             return self._with(compaction=(strategy, compactor))
 
@@ -144,7 +179,7 @@ class FileSink(Sink):
             return self._with(compaction=None)
 
         def build(self) -> FileSink:
-            path = self._settings.base_path
+            path = self._settings.store.base_path
             if os.path.exists(path) and not os.path.isdir(path):
                 raise ConfigurationError(f"FileSink: {path} is a file; expected a directory, or nothing yet")
             return FileSink(self._settings)
@@ -154,7 +189,16 @@ class FileSink(Sink):
             return self
 
     class BulkFormatBuilder(RowFormatBuilder):
-        """The same settings for a bulk format."""
+        """The same settings for a bulk format: by default files end with each checkpoint."""
+
+        _default_policy = RollingPolicy.on_checkpoint_rolling_policy()
+
+
+class _EndedByCheckpoints(RollingPolicy):
+    """By size, and with each checkpoint."""
+
+    def __init__(self, part_size: int | None) -> None:
+        self.part_size = part_size
 
 
 def _expected(method: str, given: T, kind: type[Any]) -> T:
@@ -164,45 +208,32 @@ def _expected(method: str, given: T, kind: type[Any]) -> T:
     return given
 
 
-def _create(path: str) -> BinaryIO:
-    return open(path, "xb", buffering=1 << 18)  # closed by complete or discard
-
-
 class _Part:
     """One file that is being written."""
 
-    def __init__(self, settings: _Settings, directory: str, pending_name: str, final_name: str) -> None:
-        self._committable = FileCommittable(directory, pending_name, final_name, 0)
-        self.path = os.path.join(directory, pending_name)
-        try:
-            self.file = _create(self.path)
-        except FileNotFoundError:
-            make_directories(directory)
-            self.file = _create(self.path)
-        self.writer = settings.create_writer(self.file)
+    def __init__(self, settings: _Settings, committable: FileCommittable) -> None:
+        self._committable = committable
+        self.draft = settings.store.create(committable.pending_path)
+        self.writer = settings.create_writer(self.draft.file)
 
     def complete(self) -> FileCommittable:
+        """Write the rest. It is not durable yet."""
         self.writer.finish()
-        sync_file(self.file)
-        length = self.file.tell()
-        self.file.close()
-        found = self._committable
-        return FileCommittable(found.directory, found.pending_name, found.final_name, length)
+        return replace(self._committable, length=self.draft.file.tell())
 
-    def discard(self) -> None:
-        with contextlib.suppress(OSError):
-            self.file.close()
-        with contextlib.suppress(OSError):
-            os.unlink(self.path)
+    def make_durable(self) -> None:
+        self.draft.complete()
 
 
 class _FileWriter(ReusableSinkWriter):
     def __init__(self, settings: _Settings, context: WriterContext) -> None:
         self._settings = settings
         self._pending_end = f".{validate_name(context.job_id, 'job id')}{PENDING_SUFFIX}"
-        self._one_bucket = settings.bucket_assigner.bucket_of_all()
         self._parts: dict[str, _Part] = {}  # {bucket id: the file being written}
         self._complete: list[FileCommittable] = []
+        self._unsynced: list[_Part] = []
+        """Parts that are complete, but not durable yet."""
+        self._unsynced_directories: set[str] = set()
         self.begin_epoch(context)
 
     def begin_epoch(self, context: WriterContext) -> None:
@@ -211,6 +242,8 @@ class _FileWriter(ReusableSinkWriter):
         self._pending_stem = f".{who}-{attempt}-{unique}"
         self._final_stem = f"{who}-{context.epoch}-{unique}"
         self._files = 0
+        self._context = context
+        self._one_bucket = self._settings.bucket_assigner.bucket_of_all(context.now_ms)
 
     def write_batch(self, values: Sequence[Any], timestamps: Sequence[int | None] | None) -> None:
         with self._room():
@@ -230,23 +263,38 @@ class _FileWriter(ReusableSinkWriter):
             self._write(bucket, members)
 
     def _room(self) -> AbstractContextManager[None]:
-        return room_for("output of FileSink", self._settings.base_path, MAKE_ROOM)
+        return room_for("output of FileSink", self._settings.store.base_path, MAKE_ROOM)
 
     def prepare_commit(self) -> list[Any]:
         with self._room():
             for bucket in list(self._parts):
                 self._complete_part(bucket)
-            for directory in {committable.directory for committable in self._complete}:
-                sync_directory(directory)  # the pending names must survive a power cut too
         complete, self._complete = self._complete, []
+        self._unsynced_directories = {committable.directory for committable in complete}
         return list(complete)
+
+    def make_durable(self) -> None:
+        parts, self._unsynced = self._unsynced, []
+        directories, self._unsynced_directories = self._unsynced_directories, set()
+        try:
+            with self._room():
+                for part in parts:
+                    part.make_durable()
+                self._settings.store.sync(directories)  # the pending names must survive a power cut too
+        except BaseException:
+            for part in parts:
+                part.draft.discard()
+            raise
 
     def abort(self) -> None:
         for part in self._parts.values():
-            part.discard()
+            part.draft.discard()
+        for part in self._unsynced:
+            part.draft.discard()
+        self._unsynced = []
         for committable in self._complete:
-            with contextlib.suppress(OSError):
-                os.unlink(os.path.join(committable.directory, committable.pending_name))
+            with contextlib.suppress(OSError, HeadwaterError):
+                self._settings.store.delete(committable.pending_path)
         self._parts, self._complete = {}, []
 
     def close(self) -> None:
@@ -258,20 +306,33 @@ class _FileWriter(ReusableSinkWriter):
             part = self._parts[bucket] = self._open_part(bucket)
         part.writer.add_batch(values)
         limit = self._settings.rolling_policy.part_size
-        if limit is not None and part.file.tell() >= limit:
+        if limit is not None and part.draft.file.tell() >= limit:
             self._complete_part(bucket)
+            self._unsynced.pop().make_durable()  # an epoch may have more parts than a process may have open files
 
     def _open_part(self, bucket: str) -> _Part:
-        directory = _bucket_directory(self._settings.base_path, bucket)
+        directory = _bucket_directory(self._settings.store.base_path, bucket)
         number = self._files
         self._files += 1
         suffix = self._settings.output_file_config.part_suffix
         pending = f"{self._pending_stem}-{number}{self._pending_end}"
-        return _Part(self._settings, directory, pending, f"{self._final_stem}-{number}{suffix}")
+        committable = FileCommittable(
+            directory,
+            pending,
+            f"{self._final_stem}-{number}{suffix}",
+            length=0,
+            epoch=self._context.epoch,
+            partition=self._context.partition,
+            written_ms=self._context.now_ms,
+            job_id=self._context.job_id,
+        )
+        return _Part(self._settings, committable)
 
     def _complete_part(self, bucket: str) -> None:
         # It leaves `_parts` only when it is complete: if this fails, abort() still finds it.
-        self._complete.append(self._parts[bucket].complete())
+        part = self._parts[bucket]
+        self._complete.append(part.complete())
+        self._unsynced.append(part)
         del self._parts[bucket]
 
 
@@ -281,4 +342,4 @@ def _bucket_directory(base_path: str, bucket: str) -> str:
         raise ConfigurationError(
             f"bucket {bucket!r} is not a relative directory name; expected text such as 'country=se/2026-02'"
         )
-    return os.path.join(base_path, bucket) if bucket else base_path
+    return f"{base_path}/{bucket}" if bucket else base_path

@@ -32,13 +32,20 @@ class LineStream:
     """The lines of one file, with line feeds, as bytes, up to the size that the file had when it was found."""
 
     def __init__(self, split: FileSplit, position: LinePosition | None) -> None:
+        first, end = split.range or (0, split.size)
         self.path = split.path
-        self.offset, self.line = position or (0, 0)
-        self._size = split.size
+        self.place = split.path if first == 0 else f"{split.path} after byte {first:,}"
+        """For errors: line numbers count from there."""
+        self.offset, self.line = position or (first, 0)
+        self._size = end
         self._compressed = is_compressed(split.path)
         self._ended = split.size == 0
         self._check_size(split)
         self._file = self._unpark() or self._open_at(self.offset)
+        if position is None and first > 0:
+            # A line that begins before belongs to the split before; one that begins right here does not.
+            self._file.seek(first - 1)
+            self.offset += len(self._file.readline()) - 1
 
     @property
     def position(self) -> LinePosition:
@@ -52,7 +59,7 @@ class LineStream:
             lines = list(islice(self._file, count))
         except (OSError, EOFError) as error:
             raise SerializationError(
-                f"file {self.path} cannot be read after line {self.line}: {error}; it is damaged or not complete"
+                f"file {self.place} cannot be read after line {self.line}: {error}; it is damaged or not complete"
             ) from error
         start = self.offset
         self.offset += sum(map(len, lines))

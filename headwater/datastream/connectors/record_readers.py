@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from headwater.common.connector import SplitReader
-from headwater.common.errors import ConfigurationError, SerializationError, short_repr
+from headwater.common.errors import ConfigurationError, HeadwaterError, SerializationError, short_repr
 from headwater.common.rejected import Rejected
 from headwater.common.serialization import DeserializationSchema
 from headwater.datastream.connectors.file_access import FileSplit
@@ -76,14 +76,15 @@ class LineReader(SplitReader):
     def _bad(self, line_number: int, text: Any, problem: object) -> None:
         if self._policy is BadRecordPolicy.FAIL:
             raise SerializationError(
-                f"file {self._lines.path}, line {line_number}: {problem}; the text is {short_repr(text)}. Correct the "
+                f"file {self._lines.place}, line {line_number}: {problem}; the text is {short_repr(text)}. Correct the "
                 "file, or skip such lines with set_bad_record_policy('skip')"
             )
         if self._policy is BadRecordPolicy.SKIP:
             self._skipped += 1
             return
         path = self._lines.path
-        self._rejected.append(Rejected(_raw(text), str(problem), f"file {path}, line {line_number}", path))
+        where = f"file {self._lines.place}, line {line_number}"
+        self._rejected.append(Rejected(_raw(text), str(problem), where, path, attributes={"file": path}))
 
     def _decode_one_by_one(self, lines: list[bytes], decode: Callable[[bytes], Any]) -> list[Any]:
         """Find the bad records, after the fast way failed."""
@@ -172,6 +173,7 @@ class SchemaLineReader(LineReader):
             if message:
                 try:
                     records += decode(message)
-                except SerializationError as error:
-                    self._bad(number, message, error)
+                except Exception as error:  # schemas of users raise what they like
+                    known = isinstance(error, HeadwaterError)
+                    self._bad(number, message, error if known else f"{type(error).__name__}: {error}")
         return records

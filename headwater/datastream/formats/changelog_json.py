@@ -14,10 +14,9 @@ import msgspec
 
 from headwater.common.errors import SerializationError, short_repr
 from headwater.common.serialization import DeserializationSchema, SerializationSchema
-from headwater.common.type_system.information import RowTypeInfo, TypeInformation
+from headwater.common.type_system.information import TypeInformation
 from headwater.common.types import Row, RowKind
-from headwater.datastream.connectors.bulk_writers import row_for_json
-from headwater.datastream.formats.json_rows import json_decoder, json_row_type, row_from_json
+from headwater.datastream.formats.json_rows import ENCODER, JsonRows, json_row_type
 from headwater.datastream.formats.text_fields import fields_of
 
 __all__ = [
@@ -37,17 +36,12 @@ class _Changes(DeserializationSchema):
 
     _format: str
 
-    def __init__(self, type_info: TypeInformation, ignore_parse_errors: bool = False) -> None:
-        """:param type_info: of the table's rows, made by `Types.ROW_NAMED`.
+    def __init__(self, type_info: TypeInformation | JsonRows, ignore_parse_errors: bool = False) -> None:
+        """:param type_info: of the table's rows, made by `Types.ROW_NAMED`; or what makes the rows.
         :param ignore_parse_errors: a message that cannot be read has no changes.
         """
-        self._type: RowTypeInfo = json_row_type(type_info)
+        self._rows = type_info if isinstance(type_info, JsonRows) else JsonRows(type_info)
         self._ignore_parse_errors = ignore_parse_errors
-        self._to_row = row_from_json(self._type, False)
-        self._decoder = json_decoder(self._type)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self._type, self._ignore_parse_errors)
 
     def deserialize(self, message: bytes) -> Any:
         changes = self.deserialize_all(message)
@@ -61,7 +55,7 @@ class _Changes(DeserializationSchema):
         if not message:
             return []  # a tombstone: it lets Kafka forget the key, and changes nothing
         try:
-            content = self._decoder.decode(message)
+            content = self._rows.decode(message)
             return [] if content is None else self._changes(_object(content, "the message"))
         except (msgspec.DecodeError, UnicodeDecodeError, ValueError) as error:
             if self._ignore_parse_errors:
@@ -73,7 +67,7 @@ class _Changes(DeserializationSchema):
         """The changes; ValueError if the message is not as it should be."""
 
     def _row(self, content: Any, kind: RowKind, where: str) -> Row:
-        row: Row = self._to_row(_object(content, where))
+        row: Row = self._rows.row(_object(content, where))
         row.set_row_kind(kind)
         return row
 
@@ -90,14 +84,11 @@ class DebeziumJsonDeserializationSchema(_Changes):
     _format = "Debezium JSON"
 
     def __init__(
-        self, type_info: TypeInformation, ignore_parse_errors: bool = False, schema_include: bool = False
+        self, type_info: TypeInformation | JsonRows, ignore_parse_errors: bool = False, schema_include: bool = False
     ) -> None:
         """:param schema_include: messages are {"schema": ..., "payload": ...}: Kafka Connect's schemas.enable."""
         super().__init__(type_info, ignore_parse_errors)
         self._schema_include = schema_include
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self._type, self._ignore_parse_errors, self._schema_include)
 
     def _changes(self, message: dict[str, Any]) -> list[Row]:
         if self._schema_include:
@@ -133,17 +124,13 @@ class CanalJsonDeserializationSchema(_Changes):
 
     def __init__(
         self,
-        type_info: TypeInformation,
+        type_info: TypeInformation | JsonRows,
         ignore_parse_errors: bool = False,
         database: str | None = None,
         table: str | None = None,
     ) -> None:
         super().__init__(type_info, ignore_parse_errors)
         self._wanted = {name: value for name, value in (("database", database), ("table", table)) if value is not None}
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        wanted = (self._wanted.get("database"), self._wanted.get("table"))
-        return type(self), (self._type, self._ignore_parse_errors, *wanted)
 
     def _changes(self, message: dict[str, Any]) -> list[Row]:
         kind = message.get("type")
@@ -192,7 +179,7 @@ class _ChangeWriter(SerializationSchema):
         try:
             content = dict(zip(self._names, fields_of(value, self._names), strict=True))
             message = self._message(content, value.get_row_kind() in _DELETIONS)
-            return msgspec.json.encode(message, enc_hook=row_for_json)
+            return ENCODER.encode(message)
         except (KeyError, TypeError, ValueError, NotImplementedError) as error:
             raise SerializationError(
                 f"record {short_repr(value)} does not fit the JSON fields {self._names}: {error}"

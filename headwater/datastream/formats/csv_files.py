@@ -83,6 +83,8 @@ class _RowReader(CsvReader):
 
 @dataclass(frozen=True)
 class _RowWriterFactory(BulkWriterFactory):
+    insert_only = True
+
     schema: CsvSchema
 
     def create(self, file: BinaryIO) -> BulkWriter:

@@ -153,6 +153,8 @@ class CsvRowDeserializationSchema(DeserializationSchema):
 class CsvRowSerializationSchema(SerializationSchema):
     """One CSV record of a Row, its line end included."""
 
+    insert_only = True
+
     def __init__(self, columns: Sequence[CsvColumn], dialect: CsvDialect) -> None:
         self._dialect = dialect
         self._to_fields: Callable[[Any], list[str]] = FieldsFromRow(columns, dialect)

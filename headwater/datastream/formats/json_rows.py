@@ -28,26 +28,39 @@ __all__ = ["JsonRowDeserializationSchema", "JsonRowSerializationSchema"]
 _MIN_LONG: Final = -(1 << 63)
 _MAX_LONG: Final = (1 << 63) - 1
 _TEXT_ENCODER: Final = msgspec.json.Encoder(decimal_format="number")
+ENCODER: Final = msgspec.json.Encoder(enc_hook=row_for_json, decimal_format="number")
+"""Writes Rows as objects, and decimals as the numbers that they are."""
 
 FromJson = Callable[[Any], Any]
 """Raises ValueError for a value that is not of the type. Never gets None."""
+
+
+class JsonRows:
+    """Makes Rows of JSON objects: `decode` the message, then call `row` with the object. Both raise ValueError."""
+
+    decode: Callable[[bytes], Any]
+    row: FromJson
+
+    def __init__(self, type_info: TypeInformation, strict: bool = False) -> None:
+        self._type = json_row_type(type_info)
+        self._strict = strict
+        self.decode = json_decoder(self._type).decode
+        self.row = row_from_json(self._type, strict)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return JsonRows, (self._type, self._strict)  # a decoder cannot be pickled
 
 
 class JsonRowDeserializationSchema(DeserializationSchema):
     """A Row of the fields of a JSON object that its type names. Bad ones are errors, or None if errors are ignored."""
 
     def __init__(self, type_info: RowTypeInfo, fail_on_missing_field: bool, ignore_parse_errors: bool) -> None:
-        self._settings = (type_info, fail_on_missing_field, ignore_parse_errors)
-        self._convert = row_from_json(type_info, fail_on_missing_field)
+        self._rows = JsonRows(type_info, fail_on_missing_field)
         self._ignore_parse_errors = ignore_parse_errors
-        self._decoder = json_decoder(type_info)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return JsonRowDeserializationSchema, self._settings  # a decoder cannot be pickled
 
     def deserialize(self, message: bytes) -> Any:
         try:
-            return self._convert(self._decoder.decode(message))
+            return self._rows.row(self._rows.decode(message))
         except (msgspec.DecodeError, UnicodeDecodeError, ValueError) as error:
             if self._ignore_parse_errors:
                 return None
@@ -97,13 +110,15 @@ class JsonRowDeserializationSchema(DeserializationSchema):
 class JsonRowSerializationSchema(SerializationSchema):
     """One JSON object, without a line end, of a Row, a dict, or a tuple in the order of the fields."""
 
+    insert_only = True
+
     def __init__(self, type_info: RowTypeInfo) -> None:
         self._names = type_info.get_field_names()
 
     def serialize(self, value: Any) -> bytes:
         try:
             values = fields_of(value, self._names)
-            return msgspec.json.encode(dict(zip(self._names, values, strict=True)), enc_hook=row_for_json)
+            return ENCODER.encode(dict(zip(self._names, values, strict=True)))
         except (KeyError, TypeError, ValueError, NotImplementedError) as error:
             raise SerializationError(
                 f"record {short_repr(value)} does not fit the JSON fields {self._names}: {error}"

@@ -90,6 +90,8 @@ class ProtobufDeserializationSchema(DeserializationSchema):
 class ProtobufSerializationSchema(SerializationSchema):
     """The bytes of one message: of a Row or a dict with its fields, or of a message object. None is an absent field."""
 
+    insert_only = True
+
     def __init__(self, message_type: Any, descriptor_set: bytes | None = None) -> None:
         self._type = _MessageType.of(message_type, descriptor_set)
 

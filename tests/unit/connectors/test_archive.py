@@ -33,7 +33,7 @@ from headwater.datastream.connectors.archive.closed_window import key_text, valu
 from headwater.datastream.connectors.archive.sink import SeriesSink
 from headwater.datastream.connectors.archive.store import PreparedRows
 from headwater.datastream.window import TumblingEventTimeWindows
-from headwater.state.query.json_form import key_from_json, to_json
+from headwater.state.query.json_form import key_from_json, to_json, value_from_json
 from tests.postgres_server import PostgresServer, postgres_server
 
 HOUR = 3_600_000
@@ -80,7 +80,9 @@ def read(archive: Archive, key: Any, from_ms: int = 0, to_ms: int = 100 * HOUR) 
         rows = store.read("views", key_text(key), from_ms, to_ms, 1000)
     finally:
         store.close()
-    return [(row.start_ms // HOUR, row.end_ms // HOUR, json.loads(row.value), row.epoch) for row in rows]
+    return [
+        (row.start_ms // HOUR, row.end_ms // HOUR, value_from_json(json.loads(row.value)), row.epoch) for row in rows
+    ]
 
 
 def window(key: Any, hour: int, value: Any) -> ClosedWindow:

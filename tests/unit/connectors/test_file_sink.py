@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import time
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -30,13 +29,14 @@ FLAT = BucketAssigner.base_path_bucket_assigner()
 
 
 def context(epoch: int = 3) -> WriterContext:
-    return WriterContext("job", "files", 1, 2, f"{epoch}-0", epoch)
+    return WriterContext("job", "files", 1, 2, f"{epoch}-0", epoch, now_ms=1_700_000_000_000)
 
 
 def publish(sink: FileSink, values: list[Any], timestamps: list[int | None] | None = None) -> list[Any]:
     writer = sink.create_writer(context())
     writer.write_batch(values, timestamps)
     committables = writer.prepare_commit()
+    writer.make_durable()
     committer = sink.create_committer()
     committer.commit(committables)
     committer.delete_leftovers(committer.find_leftovers("job"))
@@ -86,11 +86,13 @@ class TestNames:
         writer.write_batch(["b", "c"], None)
         assert set(synced) == {str(tmp_path), str(tmp_path / "out"), str(tmp_path / "out/a")}
         writer.prepare_commit()
+        writer.make_durable()
         assert set(synced[-2:]) == {str(tmp_path / "out/a/b"), str(tmp_path / "out/a/c")}
         synced.clear()
         writer.begin_epoch(context(4))
         writer.write_batch(["b"], None)
         writer.prepare_commit()
+        writer.make_durable()
         assert synced == [str(tmp_path / "out/a/b")], "what is there already costs nothing"
 
     def test_a_file_is_begun_anew_at_its_size(self, tmp_path: Path) -> None:
@@ -108,8 +110,6 @@ class TestNames:
 
     def test_settings_without_effect_say_so(self, tmp_path: Path) -> None:
         with pytest.warns(UserWarning, match="no effect"):
-            RollingPolicy.default_rolling_policy(rollover_interval=5)
-        with pytest.warns(UserWarning, match="no effect"):
             FileSink.for_row_format(str(tmp_path), LINES).with_bucket_check_interval(5)
 
     def test_bad_settings_are_refused_when_the_sink_is_built(self, tmp_path: Path) -> None:
@@ -119,7 +119,8 @@ class TestNames:
             (lambda: builder.with_rolling_policy(5), "with_rolling_policy got 5; expected RollingPolicy"),
             (lambda: builder.with_bucket_assigner("day"), "got 'day'; expected BucketAssigner"),
             (lambda: builder.with_output_file_config(builder), "expected OutputFileConfig; did you forget build"),
-            (lambda: FileSink.for_row_format("s3://bucket/x", LINES), "not a local path"),
+            (lambda: FileSink.for_row_format("", LINES), "is not a path"),
+            (lambda: builder.with_storage_options({"key": "k"}), "has no storage options"),
             (lambda: FileSink.for_row_format(str(tmp_path), print), "expected an Encoder"),  # type: ignore[arg-type]
             (lambda: FileSink.for_bulk_format(str(tmp_path), "csv"), "BulkWriters"),  # type: ignore[arg-type]
             (lambda: FileSink.for_row_format(str(tmp_path / "file"), LINES).build(), "is a file"),
@@ -132,14 +133,23 @@ class TestNames:
 
 
 class TestBuckets:
-    def test_by_default_one_per_hour(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(time, "time", lambda: 1_700_000_000.0)
+    def test_by_default_one_per_hour(self, tmp_path: Path) -> None:
         builder = FileSink.for_row_format(str(tmp_path), LINES)
         publish(
             builder.with_bucket_assigner(BucketAssigner.date_time_bucket_assigner(timezone_id="UTC")).build(), ["a"]
         )
         assert contents(tmp_path) == {"2023-11-14--22": "a\n"}
         assert FileSink.for_row_format(str(tmp_path), LINES).build().create_writer(context()) is not None
+
+    def test_by_fields(self, tmp_path: Path) -> None:
+        sink = FileSink.for_row_format(str(tmp_path), LINES)
+        sink = sink.with_bucket_assigner(BucketAssigner.by_fields("country", "n"))
+        publish(sink.build(), [{"country": "s/e", "n": 1}, Row(country=None, n=2)])
+        assert set(contents(tmp_path)) == {"country=s%2Fe/n=1", "country=__HIVE_DEFAULT_PARTITION__/n=2"}
+        with pytest.raises(SerializationError, match="has no fields"):
+            publish(sink.build(), [{"country": "se"}])
+        with pytest.raises(ConfigurationError, match="names of fields"):
+            BucketAssigner.by_fields()
 
     def test_by_event_time(self, tmp_path: Path) -> None:
         assigner = BucketAssigner.event_time_bucket_assigner("yyyy/MM/dd", "GMT+02:00")
@@ -149,11 +159,11 @@ class TestBuckets:
         with pytest.raises(ConfigurationError, match="without a timestamp"):
             publish(sink, ["a"], None)
 
-    def test_java_patterns(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_java_patterns(self) -> None:
         def bucket(pattern: str) -> str | None:
-            return BucketAssigner.date_time_bucket_assigner(pattern, "America/New_York").bucket_of_all()
+            assigner = BucketAssigner.date_time_bucket_assigner(pattern, "America/New_York")
+            return assigner.bucket_of_all(1_700_000_000_000)
 
-        monkeypatch.setattr(time, "time", lambda: 1_700_000_000.0)
         assert bucket("'day='yyyy-MM-dd/'100% o''clock 'HH:mm:ss") == "day=2023-11-14/100% o'clock 17:13:20"
         for pattern in ("yyyy-ww", "yyyy 'open"):
             with pytest.raises(ConfigurationError, match="date pattern"):
@@ -219,6 +229,7 @@ class TestCommit:
         writer = sink.create_writer(context())
         writer.write_batch(["a", "b"], None)
         (committable,) = writer.prepare_commit()
+        writer.make_durable()
         return sink, committable
 
     def test_a_file_that_is_gone_is_named(self, tmp_path: Path) -> None:
@@ -257,8 +268,9 @@ class TestFullDisk:
         writer = sink.create_writer(context())
         writer.write_batch(["a"], None)
         monkeypatch.setattr(os, "fsync", full_disk)
+        writer.prepare_commit()
         with pytest.raises(LocalDiskError, match=rf"FileSink cannot be written to {tmp_path}: No space .*; make room"):
-            writer.prepare_commit()
+            writer.make_durable()
         writer.close()
         (name,) = os.listdir(tmp_path)
         assert (tmp_path / name).read_text() == "visible\n"

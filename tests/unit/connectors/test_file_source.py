@@ -13,6 +13,7 @@ from pyarrow import fs
 
 from headwater.common.connector import SplitReader, drain
 from headwater.common.errors import CheckpointError, ConfigurationError, SerializationError
+from headwater.common.serialization import DeserializationSchema
 from headwater.common.time import Duration
 from headwater.datastream.connectors import file_access
 from headwater.datastream.connectors.file_system import BulkFormat, FileSource, StreamFormat
@@ -39,6 +40,32 @@ def read(file_source: FileSource, batch: int = 100) -> list[Any]:
 
 def found(file_source: FileSource, known: frozenset[str] = frozenset()) -> list[str]:
     return [os.path.basename(split.split_id) for split in file_source.discover_splits(1, known)]
+
+
+class Numbers(DeserializationSchema):
+    """A user's: raises what Python raises."""
+
+    def deserialize(self, message: bytes) -> int:
+        return int(message)
+
+
+class TestSchemasOfUsers:
+    def test_what_they_raise_rejects_the_line(self, tmp_path: Path) -> None:
+        (tmp_path / "a").write_text("1\nno number\n3\n")
+        form = StreamFormat.schema_lines_format(Numbers())
+        reader = reader_of(source(form, tmp_path).rejecting())  # type: ignore[arg-type]
+        assert [record for records in drain(reader, 100) for record in records] == [1, 3]
+        (bad,) = reader.rejected()
+        reader.close()
+        assert bad.raw == b"no number" and bad.where.endswith("a, line 2")
+        assert bad.error.startswith("ValueError: invalid literal for int()")
+        assert read(source(form, tmp_path, policy="skip")) == [1, 3]
+
+    def test_without_dead_letters_file_and_line_are_named(self, tmp_path: Path) -> None:
+        (tmp_path / "a").write_text("1\nno number\n")
+        form = StreamFormat.schema_lines_format(Numbers())
+        with pytest.raises(SerializationError, match=r"a, line 2: ValueError: .*no number"):
+            read(source(form, tmp_path))
 
 
 class TestFinding:

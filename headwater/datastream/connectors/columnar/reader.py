@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, BinaryIO, Final
 
-from headwater.common.connector import Split, SplitReader
+from headwater.common.connector import Blocks, Split, SplitReader
 from headwater.common.errors import SerializationError
 from headwater.datastream.connectors.columnar.arrow_values import dicts_of, rows_of
 from headwater.datastream.connectors.file_access import FileSplit, open_unchanged
@@ -64,6 +64,8 @@ class RecordForm:
     batches: bool = False
     """True: each record is a pyarrow.RecordBatch."""
     case_sensitive: bool = True
+    repeated: tuple[tuple[str, Any], ...] = ()
+    """Columns that a file has not: names, and the value (a pyarrow.Scalar) of all its rows. For batches."""
 
     def bind(self, found: Any) -> tuple[list[str] | None, Callable[[Any], Any]]:
         """Return the columns to read of a file with the schema `found`, and what adapts its batches.
@@ -81,8 +83,15 @@ class RecordForm:
 
     def records(self, batch: Any) -> list[Any]:
         if self.batches:
-            return [batch]
+            return [self._extended(batch) if self.repeated else batch]
         return rows_of(batch) if self.rows else dicts_of(batch)
+
+    def _extended(self, batch: Any) -> Any:
+        import pyarrow
+
+        names = [*batch.schema.names, *(name for name, _ in self.repeated)]
+        more = [pyarrow.repeat(value, batch.num_rows) for _, value in self.repeated]
+        return pyarrow.RecordBatch.from_arrays([*batch.columns, *more], names=names)
 
     def _adapted(self, found: Any) -> tuple[list[str] | None, Callable[[Any], Any]]:
         import pyarrow
@@ -152,8 +161,9 @@ class ColumnarReader(SplitReader):
             self._records, self._next = self._form.records(self._batch), 0
         records = self._records[self._next : self._next + max_records]
         self._next += len(records)
-        self._row += self._batch.num_rows if self._form.batches else len(records)
-        return records
+        rows = self._batch.num_rows if self._form.batches else len(records)
+        self._row += rows
+        return Blocks(records, rows) if self._form.batches else records
 
     def position(self) -> GroupPosition:
         return self._group, self._row
@@ -198,9 +208,9 @@ def splits_of(
     return [Split(piece_id(file.path, run[0]), FileSplit(file.path, file.size, run)) for run in runs]
 
 
-def piece_id(path: str, first_group: int) -> str:
-    """The id of the split of a file that begins with this group."""
-    return f"{path} [from group {first_group}]"
+def piece_id(path: str, first: int, unit: str = "group") -> str:
+    """The id of the split of a file that begins with this group or byte."""
+    return f"{path} [from {unit} {first}]"
 
 
 def unreadable(path: str, kind: str, error: Exception) -> SerializationError:

@@ -67,6 +67,7 @@ class KafkaClient:
     def topics(self, topic: str | None = None) -> dict[str, Any]:
         """Return {topic: its metadata} as the cluster has it now: of all topics, or of one."""
         kafka = library()
+        not_there = (0, kafka.KafkaError.UNKNOWN_TOPIC_OR_PART, kafka.KafkaError.LEADER_NOT_AVAILABLE)  # or not yet
         try:
             found = self.client.list_topics(topic, timeout=CONNECT_SECONDS)
         except kafka.KafkaException as error:
@@ -74,7 +75,7 @@ class KafkaClient:
             raise self.failed("cannot list the topics", error) from None
         for name, metadata in found.topics.items():
             code = metadata.error.code() if metadata.error is not None else 0
-            if code and code != kafka.KafkaError.UNKNOWN_TOPIC_OR_PART and topic is not None:
+            if code not in not_there and topic is not None:
                 raise HeadwaterError(f"{self.owner}: topic '{name}' at Kafka {self.servers}: {metadata.error.str()}")
         return {name: each for name, each in found.topics.items() if each.error is None}
 

@@ -18,8 +18,8 @@ import xxhash
 from headwater.common.connector import Committer, CommitterContext
 from headwater.common.errors import HeadwaterError
 from headwater.datastream.connectors.kafka.client import CONNECT_SECONDS, KafkaClient, consumer, library, log, producer
-from headwater.datastream.connectors.kafka.messages import send
-from headwater.datastream.connectors.kafka.spool import Spooled, read_spool
+from headwater.datastream.connectors.kafka.messages import Messages, send
+from headwater.datastream.connectors.spool import Spooled, read_spool
 
 PART_BYTES: Final = 64 << 20
 """A transaction is not much larger than this: an epoch with more output takes several."""
@@ -72,6 +72,8 @@ class TransactionCommitter(Committer):
         self._producer: KafkaClient | None = None
         self._marks: KafkaClient | None = None
         self._place: MarkPlace | None = None
+        self._undelivered: list[tuple[Any, Any]] = []
+        """(message, error) of what the producer could not deliver."""
         self._visible = -1
         """The mark, as it is known since the producer was made."""
 
@@ -119,9 +121,14 @@ class TransactionCommitter(Committer):
         try:
             self._commit(committables)
         except kafka.KafkaException as error:
-            client = self._producer or self._marks
+            client, undelivered = self._producer or self._marks, self._undelivered[:1]
             self._give_up()
             assert client is not None  # one of them has raised it
+            for message, reason in undelivered:  # the error of the transaction does not tell it
+                where = f"partition {message.partition()} of topic '{message.topic()}'"
+                raise client.failed(
+                    f"cannot commit output: a message to {where}", kafka.KafkaException(reason)
+                ) from None
             raise client.failed("cannot commit output", error) from None
         except BaseException:
             self._give_up()
@@ -145,7 +152,7 @@ class TransactionCommitter(Committer):
                 continue
             client.client.begin_transaction()
             for spooled in part:
-                for messages in read_spool(spooled, self._context.files):
+                for messages in read_spool(spooled, self._context.files, Messages):
                     send(client, messages)
             marks = [library().TopicPartition(place.topic, 0, mark)]
             group = self._mark_client(place).client.consumer_group_metadata()
@@ -155,7 +162,15 @@ class TransactionCommitter(Committer):
 
     def _take_over(self, place: MarkPlace, epoch: int) -> KafkaClient:
         """Fence whoever wrote before, end what was left open, and only then ask how far that one came."""
-        client = producer(self._owner, self._properties, {"transactional.id": self.transactional_id})
+        undelivered: list[tuple[Any, Any]] = []
+
+        def delivered(error: Any, message: Any) -> None:
+            if error is not None:
+                undelivered.append((message, error))
+
+        self._undelivered = undelivered
+        own = {"transactional.id": self.transactional_id, "delivery.report.only.error": True, "on_delivery": delivered}
+        client = producer(self._owner, self._properties, own)
         self._producer = client
         client.client.init_transactions(TRANSACTION_SECONDS)
         asked = [library().TopicPartition(place.topic, 0)]

@@ -8,8 +8,15 @@ from typing import Any
 
 import msgspec
 
-from headwater.common.errors import HeadwaterError, SerializationError, UserCodeError, short_repr
+from headwater.common.errors import ExternalSystemError, HeadwaterError, SerializationError, UserCodeError, short_repr
 from headwater.datastream.connectors.kafka.client import KafkaClient, library
+from headwater.datastream.connectors.kafka.existing_topics import ExistingTopics
+from headwater.datastream.connectors.kafka.message_check import (
+    check_bytes,
+    check_topics,
+    headers_as_pairs,
+    partition_numbers,
+)
 from headwater.datastream.connectors.kafka.serialization import KafkaRecordSerializationSchema
 
 DEFAULT_MAX_BYTES = 1_000_000
@@ -27,6 +34,9 @@ class Messages(msgspec.Struct, frozen=True, array_like=True):
     partitions: list[int] | None = None
     headers: list[list[tuple[str, bytes | None]]] | None = None
 
+    def __len__(self) -> int:
+        return len(self.values)
+
     @property
     def first_topic(self) -> str:
         return self.topic if isinstance(self.topic, str) else self.topic[0]
@@ -41,56 +51,83 @@ class MessageFormat:
     schema: KafkaRecordSerializationSchema
     max_bytes: int
     with_timestamps: bool
+    topics: ExistingTopics | None = None
+    """Asked if the schema chooses topics or partitions."""
 
     def messages(self, records: Sequence[Any], timestamps: Sequence[int | None] | None) -> Messages:
-        """Serialise a batch. Raises an error that names the record that cannot be a message."""
-        schema = self.schema
-        stamped = timestamps is not None and self.with_timestamps
+        """Serialise a batch. Raises an error that names the record that cannot be a message.
+
+        What it returns can be spooled, read back and, as far as can be known now, sent.
+        """
         try:
-            values: list[bytes | None] = [schema.value_of(record) for record in records]
-            keys = None if schema.key_of is None else [schema.key_of(record) for record in records]
-            made = Messages(
-                topic=schema.topic or [schema.topic_of(record) for record in records],  # type: ignore[misc]
-                values=values,
-                keys=keys,  # type: ignore[arg-type]
-                timestamps=[stamp if (stamp or 0) >= 0 else None for stamp in timestamps or ()] if stamped else None,
-                partitions=None if schema.partition_of is None else list(map(schema.partition_of, records)),
-                headers=None if schema.headers_of is None else [list(schema.headers_of(record)) for record in records],
-            )
+            return self._made(records, timestamps)
+        except ExternalSystemError:
+            raise
         except Exception as error:
             raise self._blamed(records, error) from error
-        self._check_sizes(records, values, keys)
+
+    def _made(self, records: Sequence[Any], timestamps: Sequence[int | None] | None) -> Messages:
+        schema = self.schema
+        values: list[Any] = [schema.value_of(record) for record in records]
+        keys: list[Any] | None = None if schema.key_of is None else [schema.key_of(record) for record in records]
+        check_bytes("value", values)
+        if keys is not None:
+            check_bytes("key", keys)
+        stamped = timestamps is not None and self.with_timestamps
+        made = Messages(
+            topic=schema.topic if schema.topic_of is None else [schema.topic_of(record) for record in records],  # type: ignore[arg-type]
+            values=values,
+            keys=keys,
+            timestamps=[stamp if (stamp or 0) >= 0 else None for stamp in timestamps or ()] if stamped else None,
+            partitions=None if schema.partition_of is None else partition_numbers(map(schema.partition_of, records)),
+            headers=None
+            if schema.headers_of is None
+            else [headers_as_pairs(schema.headers_of(record)) for record in records],
+        )
+        if not isinstance(made.topic, str):
+            check_topics(made.topic)
+        if self.topics is not None:
+            self.topics.check(made.topic, made.partitions)
+        self._check_sizes(records, made)
         return made
 
-    def _check_sizes(self, records: Sequence[Any], values: list[bytes | None], keys: Sequence[bytes] | None) -> None:
+    def batch(self, records: Sequence[Any], timestamps: Sequence[int | None] | None) -> tuple[Messages, int, str]:
+        """The same, for a spool."""
+        messages = self.messages(records, timestamps)
+        return messages, len(messages), messages.first_topic
+
+    def _check_sizes(self, records: Sequence[Any], made: Messages) -> None:
         """What is too large must fail here: once a checkpoint promises it, it has to be written."""
-        sizes = [len(value) if value is not None else 0 for value in values]
-        if keys is not None:
-            sizes = [size + len(key or b"") for size, key in zip(sizes, keys, strict=True)]
+        sizes = [len(value) if value is not None else 0 for value in made.values]
+        if made.keys is not None:
+            sizes = [size + len(key or b"") for size, key in zip(sizes, made.keys, strict=True)]
+        if made.headers is not None:
+            sizes = [size + _size_of(headers) for size, headers in zip(sizes, made.headers, strict=True)]
         if max(sizes, default=0) + _OVERHEAD > self.max_bytes:
-            size, record = next(
-                each for each in zip(sizes, records, strict=True) if each[0] + _OVERHEAD > self.max_bytes
-            )
+            size = next(size for size in sizes if size + _OVERHEAD > self.max_bytes)
             raise SerializationError(
-                f"{self.owner}: a message of {size} bytes is larger than message.max.bytes ({self.max_bytes}) allows; "
-                f"record: {short_repr(record)}; set a larger one here and on the broker, or make the record smaller"
+                f"a message of {size} bytes is larger than message.max.bytes ({self.max_bytes}) allows; "
+                "set a larger one here and on the broker, or make the record smaller"
             )
 
     def _blamed(self, records: Sequence[Any], error: Exception) -> HeadwaterError:
         """The error, with the first record that cannot be serialised."""
-        schema = self.schema
         for record in records:
             try:
-                for step in (schema.value_of, schema.key_of, schema.topic_of, schema.partition_of, schema.headers_of):
-                    if step is not None:
-                        step(record)
+                self._made([record], None)
             except HeadwaterError as cause:
-                return SerializationError(f"{self.owner}: {cause}")
+                return SerializationError(f"{self.owner}: {cause}; record: {short_repr(record)}")
             except Exception as cause:
                 return UserCodeError.from_exception(cause, self.owner, record, -1)
         return SerializationError(f"{self.owner}: {error}")
 
 
+def _size_of(headers: Sequence[tuple[str, bytes | None]]) -> int:
+    return sum(len(name.encode()) + len(value or b"") + _HEADER_OVERHEAD for name, value in headers)
+
+
+_HEADER_OVERHEAD = 10
+"""Two lengths."""
 _OVERHEAD = 512
 """What Kafka adds to a message, and to a batch of one."""
 

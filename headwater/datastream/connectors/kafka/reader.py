@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import select
 import time
 from dataclasses import dataclass
 from typing import Any
 
 from headwater.common.connector import Split, SplitReader, TimedBatch
 from headwater.common.errors import HeadwaterError, short_repr
+from headwater.common.machine.descriptors import wait_any
 from headwater.common.rejected import Rejected
 from headwater.datastream.connectors.kafka.client import CONNECT_SECONDS, KafkaClient, library, log, permanent_codes
 from headwater.datastream.connectors.kafka.record import KafkaRecord, KafkaRecordDeserializationSchema, ValueOnly
@@ -172,26 +172,8 @@ class KafkaReader(SplitReader):
         return TimedBatch(values, timestamps)
 
     def _reject(self, record: KafkaRecord, error: Exception) -> None:
-        attributes: dict[str, bytes | str | int | None] = {
-            "topic": record.topic,
-            "partition": record.partition,
-            "offset": record.offset,
-            "key": record.key,
-        }
-        attributes |= {f"header.{name}": value for name, value in record.headers}
         text = str(error) if isinstance(error, HeadwaterError) else f"{type(error).__name__}: {error}"
-        where = f"offset {record.offset} of partition {record.partition} of topic '{record.topic}'"
-        self._rejected.append(
-            Rejected(
-                record.value,
-                text or short_repr(error),
-                where,
-                self._split_id,
-                record.offset,
-                record.timestamp,
-                attributes,
-            )
-        )
+        self._rejected.append(record.rejected(text or short_repr(error), self._split_id))
 
     def rejected(self) -> list[Rejected]:
         rejected, self._rejected = self._rejected, []
@@ -236,7 +218,7 @@ class KafkaReader(SplitReader):
                     continue
                 self._held.append(message)
                 return True
-            if select.select([wake], [], [], 0)[0]:
+            if wait_any([wake], 0):
                 return False
 
     def close(self) -> None:

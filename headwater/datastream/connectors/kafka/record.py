@@ -8,7 +8,11 @@ from typing import Any, NamedTuple
 
 from headwater.common.callables import unfit
 from headwater.common.errors import ConfigurationError, short_repr
+from headwater.common.rejected import Rejected
 from headwater.common.serialization import DeserializationSchema
+
+_HEADER = "header."
+"""In the attributes of a rejected message, before the names of its headers."""
 
 
 class KafkaRecord(NamedTuple):
@@ -33,11 +37,30 @@ class KafkaRecord(NamedTuple):
             message.value(), tuple(message.headers() or ()),
         )  # fmt: skip
 
+    def rejected(self, error: str, split_id: str) -> Rejected:
+        attributes: dict[str, bytes | str | int | None] = {
+            "topic": self.topic,
+            "partition": self.partition,
+            "offset": self.offset,
+            "key": self.key,
+        }
+        attributes |= {f"{_HEADER}{name}": value for name, value in self.headers}
+        where = f"offset {self.offset} of partition {self.partition} of topic '{self.topic}'"
+        return Rejected(self.value, error, where, split_id, self.offset, self.timestamp, attributes)
+
+    @staticmethod
+    def of_rejected(rejected: Rejected) -> KafkaRecord:
+        """The message that was rejected; of headers with one name, the last."""
+        known: dict[str, Any] = rejected.attributes
+        headers = tuple((name.removeprefix(_HEADER), known[name]) for name in known if name.startswith(_HEADER))
+        return KafkaRecord(
+            known["topic"], known["partition"], known["offset"], rejected.timestamp_ms, known["key"], rejected.raw,
+            headers,
+        )  # fmt: skip
+
 
 class KafkaRecordDeserializationSchema(ABC):
     """Makes records of messages."""
-
-    reads_value_only = False
 
     @abstractmethod
     def deserialize(self, record: KafkaRecord) -> Sequence[Any]:
@@ -65,8 +88,6 @@ class KafkaRecordDeserializationSchema(ABC):
 
 class ValueOnly(KafkaRecordDeserializationSchema):
     """Reads values. The reader has a faster way for it than `deserialize`."""
-
-    reads_value_only = True
 
     def __init__(self, schema: DeserializationSchema) -> None:
         if not callable(getattr(schema, "deserialize", None)):

@@ -6,13 +6,16 @@ from typing import Any
 
 from headwater.common.connector import Committer, Sink, SinkWriter, WriterContext
 from headwater.common.errors import ConfigurationError, short_repr
+from headwater.common.row_changes import is_insert_only
 from headwater.common.secrets import shown
 from headwater.datastream.connectors.base import DeliveryGuarantee
 from headwater.datastream.connectors.kafka.client import library, producer
 from headwater.datastream.connectors.kafka.committer import NothingToCommit, TransactionCommitter
+from headwater.datastream.connectors.kafka.existing_topics import ExistingTopics
 from headwater.datastream.connectors.kafka.messages import DEFAULT_MAX_BYTES, MessageFormat
 from headwater.datastream.connectors.kafka.serialization import KafkaRecordSerializationSchema
-from headwater.datastream.connectors.kafka.writers import DirectWriter, SpoolWriter
+from headwater.datastream.connectors.kafka.writers import DirectWriter
+from headwater.datastream.connectors.spool_writer import SpoolWriter
 
 
 class KafkaSink(Sink):
@@ -37,6 +40,7 @@ class KafkaSink(Sink):
         self.guarantee = guarantee
         self.transactional_id_prefix = transactional_id_prefix
         self.write_timestamps = write_timestamps
+        self.insert_only = is_insert_only(schema.value_of)
 
     @staticmethod
     def builder() -> KafkaSinkBuilder:
@@ -54,11 +58,13 @@ class KafkaSink(Sink):
     def _format(self) -> MessageFormat:
         given = self.properties.get("message.max.bytes", self.properties.get("max.request.size"))
         max_bytes = DEFAULT_MAX_BYTES if given is None else int(given)
-        return MessageFormat(self._owner, self.schema, max_bytes, self.write_timestamps)
+        chooses = self.schema.topic is None or self.schema.partition_of is not None
+        topics = ExistingTopics(self._owner, self.properties) if chooses else None
+        return MessageFormat(self._owner, self.schema, max_bytes, self.write_timestamps, topics)
 
     def create_writer(self, context: WriterContext) -> SinkWriter:
         if self.guarantee is DeliveryGuarantee.EXACTLY_ONCE:
-            return SpoolWriter(context, self._format)
+            return SpoolWriter(context, self._format.batch)
         failures: list[tuple[str, Any]] = []
 
         def delivered(error: Any, message: Any) -> None:

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from headwater.common.connector import Source, Split, SplitReader
 from headwater.common.errors import ConfigurationError, HeadwaterError, short_repr
+from headwater.common.rejected import Rejected
 from headwater.common.secrets import shown
 from headwater.common.serialization import DeserializationSchema
 from headwater.datastream.connectors.kafka.client import KafkaClient, consumer, library, log
 from headwater.datastream.connectors.kafka.offsets import KafkaOffsetsInitializer, KafkaTopicPartition
 from headwater.datastream.connectors.kafka.reader import KafkaReader, PartitionRange
-from headwater.datastream.connectors.kafka.record import KafkaRecordDeserializationSchema
+from headwater.datastream.connectors.kafka.record import KafkaRecord, KafkaRecordDeserializationSchema
 
 DISCOVERY_MS = 300_000
 """How often an unbounded source looks for new partitions: Flink's default."""
@@ -159,6 +160,10 @@ class KafkaSource(Source):
         assert self.settings.schema is not None
         client = consumer(self._owner, self.settings.properties, self._reading())
         return KafkaReader(client, split, position, self.settings.schema)
+
+    def read_again(self, rejected: Rejected) -> Sequence[Any]:
+        assert self.settings.schema is not None
+        return self.settings.schema.deserialize(KafkaRecord.of_rejected(rejected))
 
     def _reading(self) -> dict[str, Any]:
         properties = self.settings.properties

@@ -77,6 +77,8 @@ class ConfluentRegistryAvroDeserializationSchema(DeserializationSchema):
 class ConfluentRegistryAvroSerializationSchema(SerializationSchema):
     """Framed messages of dicts, Rows, or tuples. The schema is registered when the first one is written."""
 
+    insert_only = True
+
     def __init__(self, subject: str, schema: AvroSchema, registry: SchemaRegistryClient, auto_register: bool) -> None:
         if not isinstance(subject, str) or not subject:
             raise ConfigurationError(f"Avro: expected a subject such as 'orders-value', found {subject!r}")

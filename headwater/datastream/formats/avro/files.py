@@ -157,6 +157,8 @@ class _AvroReader(SplitReader):
 
 @dataclass(frozen=True)
 class _AvroWriterFactory(BulkWriterFactory):
+    insert_only = True
+
     schema: AvroSchema
     codec: str
 

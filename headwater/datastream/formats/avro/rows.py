@@ -87,6 +87,8 @@ class AvroDeserializationSchema(DeserializationSchema):
 class AvroSerializationSchema(SerializationSchema):
     """One Avro message of a dict, a Row, or a tuple in the order of the fields."""
 
+    insert_only = True
+
     def __init__(self, schema: AvroSchema) -> None:
         self._settings: tuple[Any, ...] = (checked_schema(schema),)
         self._encoder = AvroEncoder(schema)

@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
+import numpy
 import pytest
 
 from headwater.common import SimpleStringSchema
 from headwater.common.connector import CommitterContext, WriterContext
 from headwater.common.errors import CheckpointError, ConfigurationError, HeadwaterError, SerializationError
+from headwater.common.serialization import SerializationSchema
 from headwater.datastream.connectors.kafka import (
     DeliveryGuarantee,
     FlinkKafkaProducer,
     KafkaRecordSerializationSchema,
     KafkaSink,
     Semantic,
+    existing_topics,
 )
 from headwater.datastream.connectors.kafka import committer as committing
-from headwater.datastream.connectors.kafka.spool import read_spool
+from headwater.datastream.connectors.kafka.messages import Messages
+from headwater.datastream.connectors.spool import read_spool
 from headwater.testing.kafka import KafkaBroker
 from tests.unit.connectors.kafka.clients import read_all, sink, values
 
@@ -140,7 +145,7 @@ def test_damaged_output_is_noticed_and_nothing_of_it_becomes_visible(broker: Kaf
     (part,) = written(made, ["a 1", "b 2"], files)
     files.content[part.name] = damage(files.content[part.name])
     with pytest.raises(CheckpointError, match="epoch 1 is damaged"):
-        list(read_spool(part, files))
+        list(read_spool(part, files, Messages))
     committer = opened(made, files)
     with pytest.raises(CheckpointError):
         committer.commit([part])
@@ -184,6 +189,35 @@ def test_a_driver_that_wakes_up_in_the_middle_of_its_commit_cannot_write(
     assert values(broker.bootstrap_servers, "out") == ["a 1", "a 2", "b 1"]
     zombie.close()
     heir.close()
+
+
+class NotEncoded(SerializationSchema):
+    """Forgets it, for one record."""
+
+    def serialize(self, value: Any) -> Any:
+        return value if value == "bad" else value.encode()
+
+
+def choosing(broker: KafkaBroker, guarantee: DeliveryGuarantee, change: dict[str, Any]) -> KafkaSink:
+    """A sink whose schema does what `change` says with the record 'bad', and something sensible with others."""
+
+    def only_bad(function: Callable[[Any], Any], otherwise: Any) -> Callable[[Any], Any]:
+        return lambda record: function(record) if record in ("a", "bad") else otherwise
+
+    schema = KafkaRecordSerializationSchema.builder()
+    schema.set_value_serialization_schema(change.get("value", SimpleStringSchema()))
+    if "topic" in change:
+        schema.set_topic_selector(only_bad(change["topic"], "out"))
+    else:
+        schema.set_topic("out")
+    if "key" in change:
+        schema.set_key_serialization_schema(change["key"])
+    if "headers" in change:
+        schema.set_headers_provider(only_bad(change["headers"], []))
+    if "partition" in change:
+        schema.set_partitioner(only_bad(change["partition"], 0))
+    builder = KafkaSink.builder().set_bootstrap_servers(broker.bootstrap_servers)
+    return builder.set_record_serializer(schema.build()).set_delivery_guarantee(guarantee).build()
 
 
 class TestBadInput:
@@ -231,6 +265,70 @@ class TestBadInput:
             SerializationError, match=r"KafkaSink \(out\): SimpleStringSchema: expected str, found int 7"
         ):
             written(sink(broker.bootstrap_servers), ["a", 7], Files())
+
+    @pytest.mark.parametrize("guarantee", [DeliveryGuarantee.EXACTLY_ONCE, DeliveryGuarantee.AT_LEAST_ONCE])
+    @pytest.mark.parametrize(
+        ("change", "text"),
+        [
+            (
+                {"headers": lambda _: [("a", "no")]},
+                r"header 'a': expected bytes or None, found str 'no'; encode it",
+            ),
+            ({"headers": lambda _: [(b"a", b"text")]}, r"name of a header: expected a str, found bytes"),
+            ({"headers": lambda _: {"a": b"text"}}, r"headers: expected a list of pairs .*, found dict"),
+            ({"headers": lambda _: [("a",)]}, r"header: expected a pair .*, found tuple"),
+            ({"partition": lambda _: "1"}, r"partition: expected an int that is not negative, found str '1'"),
+            ({"partition": lambda _: None}, r"partition: expected an int that is not negative, found NoneType"),
+            ({"partition": lambda _: 1.0}, r"partition: expected an int that is not negative, found float"),
+            ({"partition": lambda _: -5}, r"partition: expected an int that is not negative, found int -5"),
+            ({"partition": lambda _: 3}, r"partition: topic 'out' at Kafka .* has partitions 0 to 2, found 3"),
+            ({"value": NotEncoded()}, r"value: expected bytes or None, found str 'bad'; encode it"),
+            ({"key": NotEncoded()}, r"key: expected bytes or None, found str 'bad'; encode it"),
+            ({"topic": lambda _: None}, r"topic: expected a str, found NoneType None"),
+            ({"topic": lambda _: ""}, r"topic: expected a name of up to 249 .* found str ''"),
+            ({"topic": lambda _: "a b/c"}, r"topic: expected a name of up to 249 .* found str 'a b/c'"),
+            ({"topic": lambda _: "nope"}, r"topic: Kafka .* has no topic 'nope'; create it"),
+            ({"headers": lambda _: [("a", b"x" * 1_000_000)]}, r"a message of 10000\d\d bytes is larger"),
+        ],
+        ids=lambda given: next(iter(given)) if isinstance(given, dict) else "",
+    )
+    def test_what_cannot_be_sent_is_refused_before_a_checkpoint_promises_it(
+        self,
+        broker: KafkaBroker,
+        guarantee: DeliveryGuarantee,
+        change: dict[str, Any],
+        text: str,
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        """Once it is promised it must be written, and the job could not even start again."""
+        monkeypatch.setattr(existing_topics, "CREATION_SECONDS", 0.01)
+        made = choosing(broker, guarantee, change)
+        with pytest.raises(SerializationError, match=rf"KafkaSink .*: {text}.*; record: 'bad'"):
+            written(made, ["fine", "bad"], Files())
+
+    @pytest.mark.parametrize("guarantee", [DeliveryGuarantee.EXACTLY_ONCE, DeliveryGuarantee.AT_LEAST_ONCE])
+    def test_partitions_may_be_of_any_type_of_integers(self, broker: KafkaBroker, guarantee: DeliveryGuarantee) -> None:
+        made, files = choosing(broker, guarantee, {"partition": lambda _: numpy.int64(2)}), Files()
+        opened(made, files).commit(written(made, ["bad"], files))
+        assert [each.partition for each in read_all(broker.bootstrap_servers, "out")] == [2]
+
+    def test_partitions_that_are_added_later_are_found(self, broker: KafkaBroker) -> None:
+        numbers = iter((2, 3, 3, 3))
+        made = choosing(broker, DeliveryGuarantee.EXACTLY_ONCE, {"partition": lambda _: next(numbers)})
+        writer = made.create_writer(context(Files()))
+        writer.write_batch(["a"], None)
+        with pytest.raises(SerializationError, match="found 3"):
+            writer.write_batch(["a"], None)
+        broker.create_topic("out", 4)
+        writer.write_batch(["a"], None)
+        writer.close()
+
+    def test_a_commit_that_fails_names_the_topic_the_partition_and_the_reason(self, broker: KafkaBroker) -> None:
+        made, files = choosing(broker, DeliveryGuarantee.EXACTLY_ONCE, {"topic": lambda _: "in"}), Files()
+        parts = written(made, ["bad"], files)
+        broker.forbid_writes("in")
+        with pytest.raises(HeadwaterError, match=r"a message to partition \d of topic 'in' at Kafka .*(?i:authoriz)"):
+            opened(made, files).commit(parts)
 
     @pytest.mark.parametrize(
         ("make", "text"),

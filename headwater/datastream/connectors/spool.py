@@ -1,7 +1,7 @@
 """Output that waits for its commit: a file of blocks of messages in checkpoint storage.
 
-head    8 bytes, "HWKAFKA" and the version
-block   length (4), xxh64 of the content (8), content: a batch of messages (msgpack)
+head    8 bytes, "HWSPOOL" and the version
+block   length (4), xxh64 of the content (8), content: a batch of messages, in the sink's own form (msgpack)
 end     length 0, number of messages (8)
 """
 
@@ -9,20 +9,18 @@ from __future__ import annotations
 
 import io
 import struct
-from collections.abc import Iterator
-from typing import BinaryIO, Final
+from collections.abc import Callable, Iterator
+from typing import Any, BinaryIO, Final
 
 import msgspec
 import xxhash
 
 from headwater.common.connector import OutputFiles
 from headwater.common.errors import CheckpointError
-from headwater.datastream.connectors.kafka.messages import Messages
 
-_HEAD: Final = b"HWKAFKA\x01"
+_HEAD: Final = b"HWSPOOL\x01"
 _BLOCK: Final = struct.Struct("<IQ")
 _encoder = msgspec.msgpack.Encoder()
-_decoder = msgspec.msgpack.Decoder(Messages)
 
 
 class Spooled(msgspec.Struct, frozen=True):
@@ -37,13 +35,19 @@ class Spooled(msgspec.Struct, frozen=True):
     messages: int
     size: int
     topic: str
-    """Of the first message."""
+    """Where the first message goes, if the sink asks for that."""
     name: str = ""
     content: bytes = b""
 
     @property
     def order(self) -> tuple[int, int, int]:
         return self.epoch, self.partition, self.part
+
+    @property
+    def identity(self) -> str:
+        """A short text that no other output has, and that this has for ever: begins the ids of its messages."""
+        name = self.name or f"{self.job_id}-{self.epoch}-{self.partition}-{self.part}"
+        return xxhash.xxh128_hexdigest(name.encode())
 
 
 class SpoolFile:
@@ -56,12 +60,13 @@ class SpoolFile:
         self.topic = ""
         file.write(_HEAD)
 
-    def add(self, messages: Messages) -> None:
-        content = _encoder.encode(messages)
+    def add(self, batch: Any, count: int, topic: str = "") -> None:
+        """Append a batch of `count` messages."""
+        content = _encoder.encode(batch)
         self._file.write(_BLOCK.pack(len(content), xxhash.xxh64_intdigest(content)))
         self._file.write(content)
-        self.topic = self.topic or messages.first_topic
-        self.messages += len(messages.values)
+        self.topic = self.topic or topic
+        self.messages += count
         self.size += _BLOCK.size + len(content)
 
     def end(self) -> None:
@@ -69,8 +74,13 @@ class SpoolFile:
         self.size += _BLOCK.size
 
 
-def read_spool(spooled: Spooled, files: OutputFiles | None) -> Iterator[Messages]:
-    """Yield the batches of messages. Raises CheckpointError, at the latest at the end, if any is missing or damaged."""
+def read_spool(
+    spooled: Spooled, files: OutputFiles | None, form: Any, count_of: Callable[[Any], int] = len
+) -> Iterator[Any]:
+    """Yield the batches of messages, each a `form`; `count_of` counts the messages of one.
+
+    Raises CheckpointError, at the latest at the end, if any is missing or damaged.
+    """
     if spooled.name and files is None:
         raise CheckpointError(f"output file {spooled.name} cannot be read: the job has no checkpoint storage any more")
     try:
@@ -81,10 +91,12 @@ def read_spool(spooled: Spooled, files: OutputFiles | None) -> Iterator[Messages
             "that a checkpoint promises cannot be written. Restore the file, or start from a checkpoint before it"
         ) from None
     with file:
-        yield from _blocks(spooled, file)
+        yield from _blocks(spooled, file, msgspec.msgpack.Decoder(form), count_of)
 
 
-def _blocks(spooled: Spooled, file: BinaryIO) -> Iterator[Messages]:
+def _blocks(
+    spooled: Spooled, file: BinaryIO, decoder: msgspec.msgpack.Decoder[Any], count_of: Callable[[Any], int]
+) -> Iterator[Any]:
     if file.read(len(_HEAD)) != _HEAD:
         raise _damaged(spooled, "it does not begin as it must")
     count = 0
@@ -100,9 +112,9 @@ def _blocks(spooled: Spooled, file: BinaryIO) -> Iterator[Messages]:
         content = file.read(length)
         if len(content) != length or xxhash.xxh64_intdigest(content) != checksum:
             raise _damaged(spooled, f"the block behind message {count} is not what was written")
-        messages = _decoder.decode(content)
-        count += len(messages.values)
-        yield messages
+        batch = decoder.decode(content)
+        count += count_of(batch)
+        yield batch
 
 
 def _damaged(spooled: Spooled, what: str) -> CheckpointError:
