@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime
 import decimal
 from typing import Any
 
 from headwater.common.errors import SqlError
+from headwater.table.expression_functions import SqlFunctions
+from headwater.table.expression_words import (
+    JsonExistsOnError,
+    JsonOnNull,
+    JsonQueryOnEmptyOrError,
+    JsonQueryWrapper,
+    JsonType,
+    JsonValueOnEmptyOrError,
+    TimeIntervalUnit,
+    TimePointUnit,
+)
 from headwater.table.parser.ast import expressions as ast
 from headwater.table.parser.ast import queries
 from headwater.table.parser.ast.base import DataType
@@ -14,7 +26,20 @@ from headwater.table.parser.ast.base import Expression as Node
 from headwater.table.parser.parse import parse_type
 from headwater.table.parser.printing.queries import print_expression
 from headwater.table.plan.given import Given
-from headwater.table.types.logical import LogicalType
+from headwater.table.types.logical import STRING, LogicalType
+from headwater.table.user.calls import UserCall
+
+__all__ = [
+    "Expression",
+    "JsonExistsOnError",
+    "JsonOnNull",
+    "JsonQueryOnEmptyOrError",
+    "JsonQueryWrapper",
+    "JsonType",
+    "JsonValueOnEmptyOrError",
+    "TimeIntervalUnit",
+    "TimePointUnit",
+]
 
 
 def node_of(value: Any) -> Node:
@@ -60,13 +85,15 @@ def type_node(type_: LogicalType) -> DataType:
     return parse_type(type_.sql())
 
 
-class Expression:
+class Expression(SqlFunctions):
     """A value that is computed for each row. `col("a") + 1`, `col("s").upper_case`, `lit(1).alias("one")`."""
 
     def __init__(self, node: Node, name: str | None = None, order: ast.SortItem | None = None) -> None:
         self.node = node
         self.name = name
         """The alias, if there is one."""
+        self.names: tuple[str, ...] = () if name is None else (name,)
+        """All aliases, of a call of a table function."""
         self.order = order
         """How `order_by` sorts by it, if `.asc` or `.desc` said so."""
 
@@ -75,6 +102,12 @@ class Expression:
 
     def __bool__(self) -> bool:
         raise SqlError("an Expression is neither true nor false: use & | ~ instead of and, or, not")
+
+    def __getattr__(self, name: str) -> Expression:
+        """A field of a row: `table.address.city`."""
+        if name.startswith("_"):
+            raise AttributeError(f"an Expression has no '{name}'")
+        return self.get(name)
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -120,6 +153,12 @@ class Expression:
     def __pow__(self, other: Any) -> Expression:
         return self._call("POWER", other)
 
+    def __rpow__(self, other: Any) -> Expression:
+        return Expression(ast.Call(("POWER",), (node_of(other), self.node)))
+
+    def __abs__(self) -> Expression:
+        return self.abs
+
     def __neg__(self) -> Expression:
         return Expression(ast.Unary("-", self.node))
 
@@ -162,9 +201,12 @@ class Expression:
     # -- Names, order, types
 
     def alias(self, name: str, *extra_names: str) -> Expression:
-        if extra_names:
+        """A new name. A table function has as many columns, and names, as its rows have fields."""
+        if extra_names and not isinstance(self.node, UserCall):
             raise SqlError("alias() takes one name: a column has one")
-        return Expression(self.node, name)
+        named = Expression(self.node, name)
+        named.names = (name, *extra_names)
+        return named
 
     @property
     def asc(self) -> Expression:
@@ -229,8 +271,8 @@ class Expression:
         values = (first_element_or_table, *remaining_elements)
         return Expression(ast.InList(self.node, tuple(map(node_of, values))))
 
-    def like(self, pattern: Any) -> Expression:
-        return Expression(ast.Like("LIKE", self.node, node_of(pattern)))
+    def like(self, pattern: Any, escape: Any = None) -> Expression:
+        return Expression(ast.Like("LIKE", self.node, node_of(pattern), None if escape is None else node_of(escape)))
 
     def similar(self, pattern: Any) -> Expression:
         return Expression(ast.Like("SIMILAR TO", self.node, node_of(pattern)))
@@ -245,73 +287,19 @@ class Expression:
     # -- Aggregates
 
     @property
-    def sum(self) -> Expression:
-        return self._call("SUM")
-
-    @property
-    def count(self) -> Expression:
-        return self._call("COUNT")
-
-    @property
-    def avg(self) -> Expression:
-        return self._call("AVG")
-
-    @property
-    def min(self) -> Expression:
-        return self._call("MIN")
-
-    @property
-    def max(self) -> Expression:
-        return self._call("MAX")
-
-    @property
-    def stddev_pop(self) -> Expression:
-        return self._call("STDDEV_POP")
-
-    @property
-    def stddev_samp(self) -> Expression:
-        return self._call("STDDEV_SAMP")
-
-    @property
-    def var_pop(self) -> Expression:
-        return self._call("VAR_POP")
-
-    @property
-    def var_samp(self) -> Expression:
-        return self._call("VAR_SAMP")
-
-    @property
-    def collect(self) -> Expression:
-        return self._call("COLLECT")
-
-    @property
-    def first_value(self) -> Expression:
-        return self._call("FIRST_VALUE")
-
-    @property
-    def last_value(self) -> Expression:
-        return self._call("LAST_VALUE")
-
-    def list_agg(self, separator: str = ",") -> Expression:
-        return self._call("LISTAGG", separator)
-
-    @property
-    def array_agg(self) -> Expression:
-        return self._call("ARRAY_AGG")
-
-    @property
     def distinct(self) -> Expression:
         """This aggregate over different values only: `col("a").count.distinct`."""
         if not isinstance(self.node, ast.Call):
             raise SqlError("distinct belongs to an aggregate: col('a').count.distinct")
-        node = self.node
-        return Expression(ast.Call(node.name, node.arguments, True))
+        return Expression(dataclasses.replace(self.node, distinct=True))
+
+    def over(self, alias: Expression) -> Expression:
+        """This aggregate over the rows of a window that `Table.over_window` names: `.over(col("w"))`."""
+        if not isinstance(self.node, ast.Call) or not isinstance(alias.node, ast.Name):
+            raise SqlError("over() is of an aggregate, and takes a window's name: col('a').sum.over(col('w'))")
+        return Expression(dataclasses.replace(self.node, over=ast.WindowSpec(alias.node.parts[-1])))
 
     # -- Numbers
-
-    @property
-    def abs(self) -> Expression:
-        return self._call("ABS")
 
     def floor(self, time_interval_unit: Any = None) -> Expression:
         return self._rounded("FLOOR", time_interval_unit)
@@ -323,99 +311,64 @@ class Expression:
         words = () if unit is None else (ast.Symbol(str(getattr(unit, "name", unit)).upper()),)
         return Expression(ast.Call((name,), (self.node, *words)))
 
-    @property
-    def exp(self) -> Expression:
-        return self._call("EXP")
-
-    @property
-    def ln(self) -> Expression:
-        return self._call("LN")
-
-    @property
-    def log10(self) -> Expression:
-        return self._call("LOG10")
-
-    @property
-    def sqrt(self) -> Expression:
-        return self._call("SQRT")
-
-    def power(self, exponent: Any) -> Expression:
-        return self._call("POWER", exponent)
-
-    def round(self, places: Any = 0) -> Expression:
-        return self._call("ROUND", places)
-
-    @property
-    def sign(self) -> Expression:
-        return self._call("SIGN")
+    def log(self, base: Any = None) -> Expression:
+        """The natural logarithm, or that to a base."""
+        return self._call("LN") if base is None else Expression(ast.Call(("LOG",), (node_of(base), self.node)))
 
     # -- Strings
 
-    @property
-    def upper_case(self) -> Expression:
-        return self._call("UPPER")
+    def concat(self, other: Any) -> Expression:
+        return self._operation("||", other)
 
-    @property
-    def lower_case(self) -> Expression:
-        return self._call("LOWER")
+    def trim(self, character: Any = None) -> Expression:
+        return self._trimmed("BOTH", character)
 
-    @property
-    def char_length(self) -> Expression:
-        return self._call("CHAR_LENGTH")
+    def trim_leading(self, character: Any = None) -> Expression:
+        return self._trimmed("LEADING", character)
 
-    def substring(self, begin_index: Any, length: Any = None) -> Expression:
-        return self._call("SUBSTRING", begin_index) if length is None else self._call("SUBSTRING", begin_index, length)
+    def trim_trailing(self, character: Any = None) -> Expression:
+        return self._trimmed("TRAILING", character)
 
-    def substr(self, begin_index: Any, length: Any = None) -> Expression:
-        return self.substring(begin_index, length)
+    def _trimmed(self, side: str, character: Any) -> Expression:
+        what = node_of(" " if character is None else character)
+        return Expression(ast.Call(("TRIM",), (ast.Symbol(side), what, self.node)))
 
-    def trim(self, character: Any = " ") -> Expression:
-        arguments = (ast.Symbol("BOTH"), node_of(character), self.node)
-        return Expression(ast.Call(("TRIM",), arguments))
+    # -- JSON
 
-    @property
-    def ltrim(self) -> Expression:
-        return self._call("LTRIM")
+    def is_json(self, json_type: JsonType | None = None) -> Expression:
+        words = () if json_type is None else (ast.Text(json_type.value),)
+        return Expression(ast.Call(("IS JSON",), (self.node, *words)))
 
-    @property
-    def rtrim(self) -> Expression:
-        return self._call("RTRIM")
+    def json_exists(self, path: str, on_error: JsonExistsOnError | None = None) -> Expression:
+        clauses = () if on_error is None else (ast.Clause(f"{on_error.value} ON ERROR"),)
+        return self._call("JSON_EXISTS", path, clauses=clauses)
 
-    def replace(self, search: Any, replacement: Any) -> Expression:
-        return self._call("REPLACE", search, replacement)
+    def json_value(
+        self,
+        path: str,
+        returning_type: LogicalType = STRING,
+        on_empty: JsonValueOnEmptyOrError = JsonValueOnEmptyOrError.NULL,
+        default_on_empty: Any = None,
+        on_error: JsonValueOnEmptyOrError = JsonValueOnEmptyOrError.NULL,
+        default_on_error: Any = None,
+    ) -> Expression:
+        """The scalar at a path, as a STRING if no type is given."""
+        clauses = [ast.Clause("RETURNING", type_node(returning_type))]
+        for when, word, default in (("EMPTY", on_empty, default_on_empty), ("ERROR", on_error, default_on_error)):
+            value = node_of(default) if word is JsonValueOnEmptyOrError.DEFAULT else None
+            clauses.append(ast.Clause(f"{word.value} ON {when}", value))
+        return self._call("JSON_VALUE", path, clauses=tuple(clauses))
 
-    def regexp_replace(self, regex: Any, replacement: Any) -> Expression:
-        return self._call("REGEXP_REPLACE", regex, replacement)
-
-    def regexp_extract(self, regex: Any, extract_index: Any = None) -> Expression:
-        return self._call("REGEXP_EXTRACT", regex, *(() if extract_index is None else (extract_index,)))
-
-    def split_index(self, delimiter: Any, index: Any) -> Expression:
-        return self._call("SPLIT_INDEX", delimiter, index)
-
-    def position(self, haystack: Any) -> Expression:
-        return self._call("POSITION", haystack)
-
-    def lpad(self, length: Any, pad: Any) -> Expression:
-        return self._call("LPAD", length, pad)
-
-    def rpad(self, length: Any, pad: Any) -> Expression:
-        return self._call("RPAD", length, pad)
-
-    def repeat(self, n: Any) -> Expression:
-        return self._call("REPEAT", n)
-
-    @property
-    def init_cap(self) -> Expression:
-        return self._call("INITCAP")
-
-    @property
-    def md5(self) -> Expression:
-        return self._call("MD5")
-
-    @property
-    def sha256(self) -> Expression:
-        return self._call("SHA256")
+    def json_query(
+        self,
+        path: str,
+        wrapping_behavior: JsonQueryWrapper = JsonQueryWrapper.WITHOUT_ARRAY,
+        on_empty: JsonQueryOnEmptyOrError = JsonQueryOnEmptyOrError.NULL,
+        on_error: JsonQueryOnEmptyOrError = JsonQueryOnEmptyOrError.NULL,
+    ) -> Expression:
+        """The JSON text at a path."""
+        words = (f"{wrapping_behavior.value} WRAPPER", f"{on_empty.value} ON EMPTY", f"{on_error.value} ON ERROR")
+        return self._call("JSON_QUERY", path, clauses=tuple(ast.Clause(each) for each in words))
 
     # -- Time
 
@@ -428,6 +381,10 @@ class Expression:
         return Expression(ast.Cast(self.node, DataType("DATE")))
 
     @property
+    def to_time(self) -> Expression:
+        return Expression(ast.Cast(self.node, DataType("TIME")))
+
+    @property
     def to_timestamp(self) -> Expression:
         return Expression(ast.Cast(self.node, DataType("TIMESTAMP", (3,))))
 
@@ -438,60 +395,15 @@ class Expression:
         return Expression(ast.Interval(text.lstrip("-"), unit, negative=text.startswith("-")))
 
     @property
-    def years(self) -> Expression:
-        return self._interval("YEAR")
+    def milli(self) -> Expression:
+        """A time: lit(10) of milliseconds."""
+        if not isinstance(self.node, ast.Number):
+            raise SqlError("millis is for a constant: lit(10).millis")
+        return Expression(ast.Number(str(decimal.Decimal(self.node.text).scaleb(-3))))._interval("SECOND")
 
     @property
-    def year(self) -> Expression:
-        return self._interval("YEAR")
-
-    @property
-    def months(self) -> Expression:
-        return self._interval("MONTH")
-
-    @property
-    def month(self) -> Expression:
-        return self._interval("MONTH")
-
-    @property
-    def weeks(self) -> Expression:
-        return self._interval("WEEK")
-
-    @property
-    def week(self) -> Expression:
-        return self._interval("WEEK")
-
-    @property
-    def days(self) -> Expression:
-        return self._interval("DAY")
-
-    @property
-    def day(self) -> Expression:
-        return self._interval("DAY")
-
-    @property
-    def hours(self) -> Expression:
-        return self._interval("HOUR")
-
-    @property
-    def hour(self) -> Expression:
-        return self._interval("HOUR")
-
-    @property
-    def minutes(self) -> Expression:
-        return self._interval("MINUTE")
-
-    @property
-    def minute(self) -> Expression:
-        return self._interval("MINUTE")
-
-    @property
-    def seconds(self) -> Expression:
-        return self._interval("SECOND")
-
-    @property
-    def second(self) -> Expression:
-        return self._interval("SECOND")
+    def millis(self) -> Expression:
+        return self.milli
 
     # -- Windows
 
@@ -506,15 +418,9 @@ class Expression:
         return Expression(ast.Field(self.node, "$end"))
 
     @property
+    def proctime(self) -> Expression:
+        return Expression(ast.Field(self.node, "$proctime"))
+
+    @property
     def rowtime(self) -> Expression:
         return Expression(ast.Field(self.node, "$rowtime"))
-
-    # -- Collections
-
-    @property
-    def cardinality(self) -> Expression:
-        return self._call("CARDINALITY")
-
-    @property
-    def element(self) -> Expression:
-        return self._call("ELEMENT")

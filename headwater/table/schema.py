@@ -64,6 +64,18 @@ class Schema:
             self._watermark = ast.Watermark((column_name,), node)
             return self
 
+        def from_schema(self, unresolved_schema: Schema) -> Schema.Builder:
+            """All of another schema."""
+            for column in unresolved_schema.columns:
+                self._add(column)
+            self._watermark = unresolved_schema.watermark or self._watermark
+            self._keys.extend(unresolved_schema.keys)
+            return self
+
+        def primary_key_named(self, constraint_name: str, *column_names: str) -> Schema.Builder:
+            self._keys.append(ast.Key("PRIMARY KEY", column_names, name=constraint_name))
+            return self
+
         def primary_key(self, *column_names: str) -> Schema.Builder:
             self._keys.append(ast.Key("PRIMARY KEY", column_names))
             return self

@@ -9,6 +9,7 @@ from headwater.table.explain_detail import ExplainDetail
 from headwater.table.parser.ast.statements import Insert
 from headwater.table.parser.parse import parse_statement
 from headwater.table.plan.nodes import Sink
+from headwater.table.table_pipeline import TablePipeline
 from headwater.table.table_result import TableResult
 
 if TYPE_CHECKING:
@@ -23,6 +24,11 @@ class StatementSet:
     def __init__(self, environment: TableEnvironment) -> None:
         self._environment = environment
         self._sinks: list[Sink] = []
+
+    def add(self, table_pipeline: TablePipeline) -> StatementSet:
+        """Add what `Table.insert_into` gave."""
+        self._sinks.append(table_pipeline._sink)
+        return self
 
     def add_insert_sql(self, stmt: str) -> StatementSet:
         statement = parse_statement(stmt)
@@ -42,8 +48,19 @@ class StatementSet:
         details = [detail.name for detail in extra_details]
         return "\n".join(self._environment._explain(each, details) for each in self._sinks)
 
+    def print_explain(self, *extra_details: ExplainDetail) -> None:
+        print(self.explain(*extra_details))
+
+    def attach_as_datastream(self) -> None:
+        """Make the INSERTs part of the job that the StreamExecutionEnvironment's `execute()` runs."""
+        attach = getattr(self._environment, "_attach", None)
+        if attach is None:
+            raise SqlError("attach_as_datastream() needs a StreamTableEnvironment")
+        sinks, self._sinks = self._sinks, []
+        attach(sinks)
+
     def execute(self) -> TableResult:
-        """Run all INSERTs, one after another. The set is empty then."""
+        """Run all INSERTs: in batch mode one after another, on streams as one job. The set is empty then."""
         if not self._sinks:
             raise SqlError("the statement set is empty")
         sinks, self._sinks = self._sinks, []

@@ -12,10 +12,12 @@ from headwater.common.config.session_defaults import session_defaults
 from headwater.common.config_options import RUNTIME_MODE
 from headwater.common.configuration import Configuration
 from headwater.common.errors import SqlError
+from headwater.datastream.python_dependencies import PythonDependencies
 from headwater.table.batch.connectors import sink_of, source_of
 from headwater.table.batch.executor import get_executor
 from headwater.table.batch.spark_sql import batch_query
 from headwater.table.catalog.catalog import Catalog
+from headwater.table.catalog.descriptor import CatalogDescriptor
 from headwater.table.catalog.manager import CatalogManager
 from headwater.table.catalog.objects import CatalogTable, CatalogView, Identifier, ResolvedSchema, TableColumn
 from headwater.table.environment_settings import EnvironmentSettings
@@ -28,6 +30,7 @@ from headwater.table.parser.parse import parse_statement
 from headwater.table.parser.statement_grammar import StatementGrammar
 from headwater.table.plan.context import BindContext
 from headwater.table.plan.explain import explain
+from headwater.table.plan.hints import table_options
 from headwater.table.plan.insert_binder import bind_insert, sink
 from headwater.table.plan.nodes import Plan, Sink
 from headwater.table.plan.query_binder import bind_query
@@ -36,30 +39,33 @@ from headwater.table.plan.table_binder import bind_columns, schema_of
 from headwater.table.statement_set import StatementSet
 from headwater.table.statements.create import CatalogChanges
 from headwater.table.statements.show import describe, show
+from headwater.table.stream import jobs
+from headwater.table.stream_result import JobResult, QueryResult
 from headwater.table.table import Table
 from headwater.table.table_config import TableConfig
 from headwater.table.table_descriptor import TableDescriptor
 from headwater.table.table_result import ResultKind, TableResult
 from headwater.table.types.arrow import from_arrow, to_arrow
 from headwater.table.types.logical import BIGINT, LogicalType, RowField, RowType
+from headwater.table.user_functions import FunctionMethods
 from headwater.table.values import columns_of, inferred_row_type
 
 if TYPE_CHECKING:
     import pandas
 
-_NO_STREAMS = (
-    "streaming mode cannot run SQL yet: make the environment with EnvironmentSettings.in_batch_mode()."
-    " DataStream programs do stream"
-)
+_ONLY_BATCH = "a DataFrame of Spark is the result of a batch: use EnvironmentSettings.in_batch_mode(), or execute()"
 
 
-class TableEnvironment:
+class TableEnvironment(FunctionMethods, PythonDependencies):
     """The entry point of SQL and the Table API. Make one with `TableEnvironment.create(settings)`."""
 
     def __init__(self, settings: EnvironmentSettings) -> None:
-        self._streaming = settings.is_streaming_mode()
         self._configuration = session_defaults()
         self._configuration.add_all(settings.get_configuration())
+        if settings.is_streaming_mode() != self._streaming:
+            self._configuration.set(RUNTIME_MODE, "STREAMING" if settings.is_streaming_mode() else "BATCH")
+        self._initial = dict(self._configuration.raw_items())
+        self._unnamed_tables = 0
         self._catalogs = CatalogManager(settings.get_built_in_catalog_name(), settings.get_built_in_database_name())
 
     @staticmethod
@@ -71,13 +77,18 @@ class TableEnvironment:
             return TableEnvironment(builder.build())
         return TableEnvironment(environment_settings)
 
+    @property
+    def _streaming(self) -> bool:
+        """The mode of the next statement: SET 'execution.runtime-mode' changes it."""
+        return self._configuration.get(RUNTIME_MODE) != "BATCH"
+
     def get_config(self) -> TableConfig:
         return TableConfig(self._configuration)
 
     # -- Statements
 
     def execute_sql(self, stmt: str) -> TableResult:
-        """Run one statement. A query or INSERT in batch mode has ended when this returns."""
+        """Run one statement. A query or INSERT of a batch has ended when this returns; on streams its job has begun."""
         return self._execute(parse_statement(stmt), stmt)
 
     def sql_query(self, query: str) -> Table:
@@ -128,16 +139,24 @@ class TableEnvironment:
                     )
                 self._configuration.set_string(statement.key, statement.value or "")
             case ast.ResetOption():
-                raise SqlError("RESET is for the SQL client; set the option to another value")
+                self._reset(statement.key)
             case _:
                 CatalogChanges(self._catalogs, sql).apply(statement)
         return TableResult.done()
+
+    def _reset(self, key: str | None) -> None:
+        """Settings as they were at the beginning: one, or all."""
+        for each in [key] if key is not None else [*self._initial, *dict(self._configuration.raw_items())]:
+            if each in self._initial:
+                self._configuration.set_string(each, str(self._initial[each]))
+            else:
+                self._configuration.remove_config(each)
 
     def _bind_insert(self, insert: ast.Insert, sql: str) -> Sink:
         context = self._context(sql)
         identifier = self._catalogs.qualify(insert.table)
         table = self._sink_table(identifier, insert.table)
-        options = {key: value or "" for hint in insert.hints for key, value in hint.arguments if hint.name == "OPTIONS"}
+        options = table_options(insert.hints, context)
         if options:
             table = replace(table, options={**table.options, **options})
         return bind_insert(insert, identifier, table, context)
@@ -172,12 +191,10 @@ class TableEnvironment:
 
     # -- Running
 
-    def _require_batch(self) -> None:
-        if self._streaming:
-            raise SqlError(_NO_STREAMS)
-
     def _collect(self, plan: Plan) -> TableResult:
-        self._require_batch()
+        if self._streaming:
+            fields = tuple(RowField(column.name, column.type) for column in plan.columns)
+            return QueryResult(RowType(fields=fields, nullable=False), jobs.collect(plan, self._configuration))
         query = batch_query(plan)
         for read in query.sources.values():
             source_of(read.identifier, read.table)  # a wrong option is an error before Spark starts
@@ -185,20 +202,22 @@ class TableEnvironment:
         return TableResult(query.row_type, table, ResultKind.SUCCESS_WITH_CONTENT)
 
     def _dataframe(self, plan: Plan) -> Any:
-        self._require_batch()
+        if self._streaming:
+            raise SqlError(_ONLY_BATCH)
         return get_executor().dataframe(batch_query(plan), self._configuration)
 
     def _write(self, sinks: Sequence[Sink]) -> TableResult:
-        self._require_batch()
+        names = [str(each.identifier) for each in sinks]
+        type_ = RowType(fields=tuple(RowField(name, BIGINT) for name in names), nullable=False)
+        counts = pa.table([pa.array([-1], pa.int64()) for _ in names], names=names)  # Flink's "unknown", too
+        if self._streaming:
+            return JobResult(type_, counts, jobs.insert(sinks, self._configuration))
         prepared = [(batch_query(each.input), sink_of(each.identifier, each.table), each) for each in sinks]
         for query, _, _ in prepared:
             for read in query.sources.values():
                 source_of(read.identifier, read.table)
         for query, target, each in prepared:
             get_executor().write(query, target, each.overwrite, self._configuration)
-        names = [str(each.identifier) for each in sinks]
-        type_ = RowType(fields=tuple(RowField(name, BIGINT) for name in names), nullable=False)
-        counts = pa.table([pa.array([-1], pa.int64()) for _ in names], names=names)  # Flink's "unknown", too
         return TableResult(type_, counts, ResultKind.SUCCESS_WITH_CONTENT)
 
     def _insert_plan(self, plan: Plan, target: str | TableDescriptor, overwrite: bool) -> TableResult:
@@ -225,6 +244,8 @@ class TableEnvironment:
         raise SqlError("EXPLAIN takes a query, an INSERT or a STATEMENT SET")
 
     def _explain(self, plan: Plan, details: list[str]) -> str:
+        if self._streaming:
+            return jobs.explained(plan, self._configuration, details)
         if "JSON_EXECUTION_PLAN" in details:
             raise SqlError("JSON_EXECUTION_PLAN is not there: Spark has no such plan")
         query = batch_query(plan.input if isinstance(plan, Sink) else plan)
@@ -250,9 +271,9 @@ class TableEnvironment:
         return self._of_rows(arrow, row_type)
 
     def from_pandas(
-        self, pdf: pandas.DataFrame, schema: RowType | Sequence[str] | None = None, split_num: int = 1
+        self, pdf: pandas.DataFrame, schema: RowType | Sequence[str] | None = None, splits_num: int = 1
     ) -> Table:
-        """A table of a DataFrame of pandas. `split_num` does nothing: Spark splits."""
+        """A table of a DataFrame of pandas. `splits_num` does nothing: Spark splits."""
         arrow = pa.Table.from_pandas(pdf, preserve_index=False)
         if isinstance(schema, RowType):
             row_type = schema
@@ -304,11 +325,21 @@ class TableEnvironment:
             raise SqlError("the descriptor needs a schema: TableDescriptor…schema(Schema.new_builder()…build())")
         return bind_columns(schema.columns, schema.watermark, schema.keys, self._context(""))
 
-    def create_table(self, path: str, descriptor: TableDescriptor, ignore_if_exists: bool = False) -> bool:
-        return self._create_table(path, descriptor, False, ignore_if_exists)
+    def create_table(
+        self,
+        path: str,
+        descriptor: TableDescriptor,
+        ignoreIfExists: bool = False,
+    ) -> bool:
+        return self._create_table(path, descriptor, False, ignoreIfExists)
 
-    def create_temporary_table(self, path: str, descriptor: TableDescriptor, ignore_if_exists: bool = False) -> None:
-        self._create_table(path, descriptor, True, ignore_if_exists)
+    def create_temporary_table(
+        self,
+        path: str,
+        descriptor: TableDescriptor,
+        ignoreIfExists: bool = False,
+    ) -> None:
+        self._create_table(path, descriptor, True, ignoreIfExists)
 
     def _create_table(self, path: str, descriptor: TableDescriptor, temporary: bool, if_not_exists: bool) -> bool:
         schema = self._schema_of_descriptor(descriptor)
@@ -322,6 +353,13 @@ class TableEnvironment:
             raise SqlError(f"create_temporary_view() takes a Table, found {type(table).__name__}")
         view = CatalogView(schema_of(table._plan), plan=table._plan)
         self._catalogs.create(self._catalogs.qualify(_parts(view_path)), view, temporary=True)
+
+    def _unnamed(self, table: Table) -> str:
+        """Register a table under a name of its own."""
+        name = f"UnnamedTable${self._unnamed_tables}"
+        self._unnamed_tables += 1
+        TableEnvironment.create_temporary_view(self, f"`{name}`", table)
+        return name
 
     def create_view(self, view_path: str, table: Table, ignore_if_exists: bool = False) -> bool:
         view = CatalogView(schema_of(table._plan), plan=table._plan)
@@ -340,6 +378,11 @@ class TableEnvironment:
     def drop_view(self, view_path: str, ignore_if_not_exists: bool = True) -> bool:
         identifier = self._catalogs.qualify(_parts(view_path))
         return self._catalogs.drop(identifier, True, False, ignore_if_not_exists)
+
+    def create_catalog(self, catalog_name: str, catalog_descriptor: CatalogDescriptor) -> None:
+        """As CREATE CATALOG: its kind is the option `type`."""
+        options = tuple(catalog_descriptor.configuration.to_dict().items())
+        self._execute(ast.CreateCatalog(catalog_name, catalog_descriptor.comment, options), "")
 
     def register_catalog(self, catalog_name: str, catalog: Catalog) -> None:
         self._catalogs.register_catalog(catalog_name, catalog)

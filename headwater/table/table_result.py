@@ -6,11 +6,15 @@ import sys
 from collections.abc import Iterator, Sequence
 from enum import Enum
 from types import TracebackType
+from typing import Any
 
 import pyarrow as pa
 
+from headwater.common.job_client import JobClient
 from headwater.common.types import Row
 from headwater.table.batch.rows import boxed, python_rows, tableau, texts_of
+from headwater.table.catalog.objects import ResolvedSchema, TableColumn
+from headwater.table.table_schema import TableSchema
 from headwater.table.types.arrow import to_arrow
 from headwater.table.types.logical import BOOLEAN, STRING, RowField, RowType, VarCharType
 
@@ -79,20 +83,30 @@ class TableResult:
         row_type = RowType(fields=tuple(fields), nullable=False)
         return TableResult(row_type, pa.table(columns, names=list(names)), kind, wide=False)
 
+    def is_done(self) -> bool:
+        """Whether the statement gave nothing but `OK`."""
+        return self._kind is ResultKind.SUCCESS
+
     def get_result_kind(self) -> ResultKind:
         return self._kind
 
-    def get_table_schema(self) -> RowType:
-        return self._row_type
+    def get_table_schema(self) -> TableSchema:
+        """The names and types of the columns."""
+        fields = self._row_type.fields
+        return TableSchema.of([each.name for each in fields], [each.type for each in fields])
 
-    def get_job_client(self) -> None:
-        """None: what ran has ended."""
+    def get_resolved_schema(self) -> ResolvedSchema:
+        """The same as columns of a catalog."""
+        return ResolvedSchema(tuple(TableColumn(each.name, each.type) for each in self._row_type.fields))
+
+    def get_job_client(self) -> JobClient | None:
+        """The handle on the job of a statement that runs on; None: what ran has ended."""
         return None
 
     def wait(self, timeout_ms: int | None = None) -> None:
         """Wait for the end. A batch statement has ended already, so this returns at once."""
 
-    def collect(self) -> CloseableIterator:
+    def collect(self) -> Any:
         """The rows, each a `Row` with its columns' names."""
         return CloseableIterator(python_rows(self._table, self._row_type))
 

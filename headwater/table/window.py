@@ -1,4 +1,4 @@
-"""Windows of the Table API: `Tumble`, `Slide`, `Session`."""
+"""Windows of the Table API: `Tumble`, `Slide`, `Session` group rows, `Over` looks at the rows before each row."""
 
 from __future__ import annotations
 
@@ -70,6 +70,100 @@ class Session:
     @staticmethod
     def with_gap(gap: Expression) -> _Sized:
         return _Sized("SESSION", (_length(gap),))
+
+
+@dataclass(frozen=True)
+class OverWindow:
+    """The rows that an aggregate with `.over(col(name))` sees, for `Table.over_window`."""
+
+    name: str
+    spec: ex.WindowSpec
+
+
+_CURRENT = ex.FrameBound("CURRENT ROW")
+
+
+@dataclass(frozen=True)
+class _Ordered:
+    """Partitions with an order. Without `preceding`, a row sees all rows up to its time."""
+
+    partition: tuple[Node, ...]
+    order: tuple[ex.SortItem, ...]
+
+    def preceding(self, preceding: Expression) -> _Preceding:
+        """How far back: `UNBOUNDED_ROW`, `UNBOUNDED_RANGE`, `row_interval(n)` or a time such as `lit(5).minutes`."""
+        return _Preceding(self, *_bound(preceding, "PRECEDING"))
+
+    def alias(self, alias: str) -> OverWindow:
+        return OverWindow(alias, ex.WindowSpec(None, self.partition, self.order))
+
+
+@dataclass(frozen=True)
+class _Preceding:
+    window: _Ordered
+    unit: str
+    start: ex.FrameBound
+
+    def following(self, following: Expression) -> _Framed:
+        """How far ahead: `CURRENT_ROW` or `CURRENT_RANGE`, as `preceding` counts."""
+        unit, end = _bound(following, "FOLLOWING")
+        if unit != self.unit:
+            raise SqlError(f"preceding() counts {self.unit}, following() {unit}: both count rows, or both time")
+        return _Framed(self, end)
+
+    def alias(self, alias: str) -> OverWindow:
+        return _over_window(self.window, self.unit, self.start, _CURRENT, alias)
+
+
+@dataclass(frozen=True)
+class _Framed:
+    preceding: _Preceding
+    end: ex.FrameBound
+
+    def alias(self, alias: str) -> OverWindow:
+        return _over_window(self.preceding.window, self.preceding.unit, self.preceding.start, self.end, alias)
+
+
+@dataclass(frozen=True)
+class _Partitioned:
+    partition: tuple[Node, ...]
+
+    def order_by(self, order_by: Expression) -> _Ordered:
+        """The column of time, or in batch mode any column."""
+        return _Ordered(self.partition, (order_by.order or ex.SortItem(order_by.node),))
+
+
+class Over:
+    """`Over.partition_by(col("a")).order_by(col("ts")).preceding(row_interval(2)).following(CURRENT_ROW).alias("w")`"""
+
+    @staticmethod
+    def partition_by(*partition_by: Expression) -> _Partitioned:
+        return _Partitioned(tuple(each.node for each in partition_by))
+
+    @staticmethod
+    def order_by(order_by: Expression) -> _Ordered:
+        return _Partitioned(()).order_by(order_by)
+
+
+def _over_window(window: _Ordered, unit: str, start: ex.FrameBound, end: ex.FrameBound, name: str) -> OverWindow:
+    return OverWindow(name, ex.WindowSpec(None, window.partition, window.order, ex.Frame(unit, start, end)))
+
+
+def _bound(given: Expression, side: str) -> tuple[str, ex.FrameBound]:
+    """The unit, ROWS or RANGE, and the bound."""
+    match given.node:
+        case ex.Symbol("UNBOUNDED ROW" | "UNBOUNDED RANGE" as word):
+            return ("ROWS" if word.endswith("ROW") else "RANGE"), ex.FrameBound(f"UNBOUNDED {side}")
+        case ex.Symbol("CURRENT ROW" | "CURRENT RANGE" as word):
+            return ("ROWS" if word.endswith("ROW") else "RANGE"), _CURRENT
+        case ex.Call(("ROW_INTERVAL",), (rows,)):
+            return "ROWS", ex.FrameBound(side, rows)
+        case ex.Interval():
+            return "RANGE", ex.FrameBound(side, given.node)
+    raise SqlError(
+        f"{side.lower()}({given!r}): expected row_interval(n), a time such as lit(5).minutes, UNBOUNDED_ROW,"
+        " UNBOUNDED_RANGE, CURRENT_ROW or CURRENT_RANGE"
+    )
 
 
 def _length(expression: Expression) -> Node:

@@ -39,7 +39,7 @@ def test_every_gap_has_a_reason_and_the_page_is_current() -> None:
         ("pyflink.datastream.DataStream -> pyflink.datastream.data_stream.DataStream", "yes"),
         ("pyflink.common.types.RowKind.INSERT", "yes"),
         ("pyflink.table.TableEnvironment -> pyflink.table.table_environment.TableEnvironment", "yes"),
-        ("pyflink.table.udf.udf", "not yet"),
+        ("pyflink.table.catalog.CatalogFunction", "not yet"),
         ("pyflink.java_gateway.get_gateway()", "never"),
         ("pyflink.common.typeinfo.TypeInformation.get_java_type_info()", "never"),
         ("pyflink.datastream.data_stream.DataStream.no_such_method()", "UNEXPLAINED"),

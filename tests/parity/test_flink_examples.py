@@ -1,6 +1,7 @@
 """PyFlink's own examples run unchanged, and print what they printed on PyFlink.
 
-They are not copied: the tests run where PyFlink is installed (after `make bench` or `make parity`, for example).
+Those for the Table API run to their end. They are not copied: the tests run where PyFlink is installed (after
+`make bench` or `make parity`, for example).
 """
 
 from __future__ import annotations
@@ -11,7 +12,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.parity.flink_examples import ELSEWHERE, EXAMPLES, RECORDED_EXAMPLES, examples_folder
+from tests.parity.flink_examples import (
+    ELSEWHERE,
+    ENDLESS_TABLE_EXAMPLES,
+    EXAMPLES,
+    RECORDED_EXAMPLES,
+    TABLE_EXAMPLES,
+    examples_folder,
+)
 from tests.parity.test_programs import as_lines, mapped, printed_by
 
 __all__ = ["mapped"]
@@ -45,6 +53,25 @@ def test_as_on_pyflink(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         found = Counter(map(COMPARED_AS[name], found.elements()))
         recorded = Counter(map(COMPARED_AS[name], recorded.elements()))
     assert found == recorded
+
+
+@pytest.mark.spark
+@pytest.mark.timeout(600)  # basic_operations is some thirty jobs
+@if_installed
+@pytest.mark.parametrize("name", TABLE_EXAMPLES)
+def test_examples_of_tables_run(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mapped: None) -> None:
+    assert FOLDER is not None
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    assert printed_by(FOLDER.parent / "table" / f"{name}.py", 1)
+
+
+@if_installed
+def test_all_examples_of_tables_are_known() -> None:
+    assert FOLDER is not None
+    folder = FOLDER.parent / "table"
+    names = {str(path.relative_to(folder).with_suffix("")) for path in folder.rglob("*.py")}
+    names = {name for name in names if not name.endswith("__init__")}
+    assert names == {*TABLE_EXAMPLES, *ENDLESS_TABLE_EXAMPLES}
 
 
 @if_installed

@@ -49,7 +49,7 @@ def test_files_give_back_what_was_inserted(format_: str, environment: TableEnvir
     ]  # fmt: skip
     assert rows(environment, f"SELECT * FROM f_{format_}") == expected
     environment.execute_sql(f"INSERT INTO f_{format_} (id) VALUES (3)")
-    assert rows(environment, f"SELECT COUNT(*), COUNT(name) FROM f_{format_}") == [(3, 2)]
+    assert rows(environment, f"SELECT COUNT(*), COUNT(d) FROM f_{format_}") == [(3, 2)]
     environment.execute_sql(f"INSERT OVERWRITE f_{format_} (id) VALUES (4)")
     assert rows(environment, f"SELECT id FROM f_{format_}") == [(4,)]
 
@@ -65,14 +65,40 @@ def test_partitions_are_folders(environment: TableEnvironment, tmp_path: Path) -
     assert rows(environment, "SELECT * FROM parts") == [(1, "mon"), (3, "tue")]
 
 
-def test_malformed_files_are_an_error_or_skipped(environment: TableEnvironment, tmp_path: Path) -> None:
+def test_malformed_fields_are_an_error_or_null(environment: TableEnvironment, tmp_path: Path) -> None:
     (tmp_path / "x.csv").write_text("1,a\nnot a number,b\n3,c\n", encoding="utf-8")
     options = f"'connector' = 'filesystem', 'path' = '{tmp_path}/x.csv', 'format' = 'csv'"
     environment.execute_sql(f"CREATE TEMPORARY TABLE bad (a INT, b STRING) WITH ({options})")
     with pytest.raises(JobFailedError, match=r"x\.csv"):
         environment.execute_sql("SELECT * FROM bad")
     hint = "/*+ OPTIONS('csv.ignore-parse-errors' = 'true') */"
-    assert rows(environment, f"SELECT * FROM bad {hint}") == [(1, "a"), (3, "c")]
+    assert rows(environment, f"SELECT * FROM bad {hint}") == [(1, "a"), (3, "c"), (None, "b")]
+    assert rows(environment, f"SELECT COUNT(*) FROM bad {hint}") == [(3,)]
+
+
+def test_malformed_json_is_null_or_skipped(environment: TableEnvironment, tmp_path: Path) -> None:
+    lines = ['{"a":1,"d":12.345}', '{"a":"x","d":2}', '{"a":3,"d":123456}', '{"a":4', "[5]", '{"a":"x","d":"y"}']
+    (tmp_path / "x.json").write_text("\n".join(lines), encoding="utf-8")
+    environment.execute_sql(
+        f"CREATE TEMPORARY TABLE bad_json (a INT, d DECIMAL(5, 2)) WITH ('connector' = 'filesystem', 'format' = 'json',"
+        f" 'path' = '{tmp_path}/x.json', 'json.ignore-parse-errors' = 'true')"
+    )
+    found = [(1, decimal.Decimal("12.35")), (3, None), (None, decimal.Decimal("2.00")), (None, None)]
+    assert rows(environment, "SELECT * FROM bad_json") == sorted(found, key=repr)
+    assert rows(environment, "SELECT COUNT(*), COUNT(a) FROM bad_json") == [(4, 2)]
+    with pytest.raises(JobFailedError, match=r"x\.json"):
+        environment.execute_sql("SELECT * FROM bad_json /*+ OPTIONS('json.ignore-parse-errors' = 'false') */")
+
+
+def test_nothing_is_an_empty_text_in_csv(environment: TableEnvironment, tmp_path: Path) -> None:
+    (tmp_path / "x.csv").write_text(',\n1,a\n,""\n', encoding="utf-8")
+    environment.execute_sql(
+        "CREATE TEMPORARY TABLE empties (a INT, b STRING) WITH ('connector' = 'filesystem', 'format' = 'csv',"
+        f" 'path' = '{tmp_path}/x.csv')"
+    )
+    assert rows(environment, "SELECT * FROM empties") == [(1, "a"), (None, ""), (None, "")]
+    nulls = "/*+ OPTIONS('csv.null-literal' = '') */"
+    assert rows(environment, f"SELECT COUNT(*), COUNT(b) FROM empties {nulls}") == [(3, 1)]
 
 
 def test_print_and_blackhole(environment: TableEnvironment, capsys: pytest.CaptureFixture[str]) -> None:

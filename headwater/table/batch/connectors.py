@@ -7,7 +7,7 @@ from typing import Any
 
 from headwater.common.errors import SqlError
 from headwater.table.batch.datagen import datagen_query
-from headwater.table.batch.options import TableOptions
+from headwater.table.batch.options import TableOptions, nearest
 from headwater.table.catalog.objects import CatalogTable, Identifier
 from headwater.table.types.logical import LogicalType, RowType, TypeRoot
 
@@ -39,6 +39,8 @@ class Files:
     row_type: RowType
     options: dict[str, str] = field(default_factory=dict)
     partition_by: tuple[str, ...] = ()
+    empty_texts: tuple[str, ...] = ()
+    """Columns where nothing in the file is an empty text, not NULL."""
 
 
 @dataclass(frozen=True)
@@ -92,7 +94,9 @@ def sink_of(identifier: Identifier, table: CatalogTable) -> Sink:
 
 
 def _options(identifier: Identifier, table: CatalogTable) -> TableOptions:
-    return TableOptions(f"table '{identifier}' ({table.options.get('connector', 'no connector')})", table.options)
+    options = TableOptions(f"table '{identifier}' ({table.options.get('connector', 'no connector')})", table.options)
+    options.ignored("scan.watermark.idle-timeout")  # a batch has no watermarks
+    return options
 
 
 def _connector(options: TableOptions, known: tuple[str, ...], verb: str) -> str:
@@ -100,7 +104,10 @@ def _connector(options: TableOptions, known: tuple[str, ...], verb: str) -> str:
     if connector is None:
         raise SqlError(f"{options.owner} needs the option 'connector'; there is {', '.join(known)} to {verb}")
     if connector not in known:
-        raise SqlError(f"there is no connector '{connector}' to {verb} in batch mode; there is {', '.join(known)}")
+        cure = nearest(connector, known)
+        raise SqlError(
+            f"there is no connector '{connector}' to {verb} in batch mode{cure} (there is {', '.join(known)})"
+        )
     return connector
 
 
@@ -108,14 +115,21 @@ def _files(table: CatalogTable, options: TableOptions) -> Files:
     path = options.required("path")
     format_ = options.required("format")
     if format_ not in FORMATS:
-        raise SqlError(f"{options.owner}: there is no format '{format_}'; there is {', '.join(FORMATS)}")
+        cure = nearest(format_, FORMATS)
+        raise SqlError(f"{options.owner}: there is no format '{format_}'{cure} (there is {', '.join(FORMATS)})")
     options.ignored("sink.parallelism", "auto-compaction", "sink.rolling-policy.file-size")
     row_type = table.schema.physical_row()
     for each in row_type.fields:
         _check_type(each.type, each.name, format_, options)
     spark = _csv(options) if format_ == "csv" else _json(options) if format_ == "json" else {}
     options.check()
-    return Files(format_, path, row_type, spark, table.partition_keys)
+    texts: tuple[str, ...] = ()
+    if format_ == "csv" and options.text("csv.null-literal") is None:
+        kinds = (TypeRoot.CHAR, TypeRoot.VARCHAR)
+        texts = tuple(
+            each.name for each in row_type.fields if each.type.root in kinds and each.name not in table.partition_keys
+        )
+    return Files(format_, path, row_type, spark, table.partition_keys, texts)
 
 
 def _check_type(type_: LogicalType, name: str, format_: str, options: TableOptions) -> None:
@@ -128,7 +142,7 @@ _TIME_FORMAT = "yyyy-MM-dd HH:mm:ss[.SSSSSSSSS][.SSSSSS][.SSS]"
 
 def _csv(options: TableOptions) -> dict[str, str]:
     found = {"header": "false", "timestampNTZFormat": _TIME_FORMAT, "timestampFormat": _TIME_FORMAT}
-    found["mode"] = "DROPMALFORMED" if options.flag("csv.ignore-parse-errors") else "FAILFAST"
+    found["mode"] = "PERMISSIVE" if options.flag("csv.ignore-parse-errors") else "FAILFAST"
     found["sep"] = options.text("csv.field-delimiter") or ","
     found["quote"] = "" if options.flag("csv.disable-quote-character") else options.text("csv.quote-character") or '"'
     found["escape"] = options.text("csv.escape-character") or '"'
@@ -143,5 +157,5 @@ def _json(options: TableOptions) -> dict[str, str]:
     if standard not in ("SQL", "ISO-8601"):
         raise SqlError(f"{options.owner}: 'json.timestamp-format.standard' is SQL or ISO-8601, found '{standard}'")
     shape = _TIME_FORMAT if standard == "SQL" else _TIME_FORMAT.replace(" ", "'T'")
-    mode = "DROPMALFORMED" if options.flag("json.ignore-parse-errors") else "FAILFAST"
+    mode = "PERMISSIVE" if options.flag("json.ignore-parse-errors") else "FAILFAST"
     return {"timestampNTZFormat": shape, "timestampFormat": shape, "mode": mode, "ignoreNullFields": "false"}

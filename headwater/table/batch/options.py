@@ -57,5 +57,11 @@ class TableOptions:
                 raise SqlError(f"{self.owner} has no option '{key}'{cure}")
 
 
+def nearest(name: str, known: Iterable[str]) -> str:
+    """`; did you mean 'x'?`, or nothing."""
+    near = difflib.get_close_matches(name.lower(), list(known), 1)
+    return f"; did you mean '{near[0]}'?" if near else ""
+
+
 def _listed(keys: Iterable[str]) -> str:
     return ", ".join(f"'{key}'" for key in sorted(keys))

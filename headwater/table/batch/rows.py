@@ -156,6 +156,23 @@ def tableau(rows: Iterable[Row], row_type: RowType, footer: bool = True) -> Iter
         yield f"{len(texts)} {'row' if len(texts) == 1 else 'rows'} in set"
 
 
+def changelog_tableau(rows: Iterable[Row], row_type: RowType) -> Iterator[str]:
+    """The lines of a changelog, each as soon as its row is there: the kind of change first."""
+    widths = [2, *(max(_display_width(each.name), _width(each.type), len(NULL)) for each in row_type.fields)]
+    line = "+" + "+".join("-" * (width + 2) for width in widths) + "+"
+    count = 0
+    for row in rows:
+        if not count:
+            yield from (line, _line(["op", *(each.name for each in row_type.fields)], widths), line)
+        count += 1
+        yield _line([str(row.get_row_kind()), *texts_of([row], row_type)[0]], widths)
+    if not count:
+        yield "Empty set"
+        return
+    yield line
+    yield f"{count} {'row' if count == 1 else 'rows'} in set"
+
+
 def boxed(names: Sequence[str], texts: Sequence[Sequence[str]], widths: Sequence[int] | None = None) -> Iterator[str]:
     """The table itself. Without widths, columns are as wide as what is in them."""
     if widths is None:

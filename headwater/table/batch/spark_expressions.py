@@ -70,7 +70,10 @@ class SparkExpressions:
         suffix += f" OVER ({over.strip()})" if over else ""
         if call.name in WINDOW_FUNCTIONS:
             return f"{call.binding.spark(arguments)}{suffix}"
-        return call.binding.spark_aggregate(arguments, call.distinct, suffix)
+        text = call.binding.spark_aggregate(arguments, call.distinct, suffix)
+        if text.startswith(call.binding.udf_name()):
+            self.kernels[call.binding.udf_name()] = call.binding
+        return text
 
     def argument(self, call: AggregateCall, place: int) -> str:
         """An argument cast to what the aggregate takes."""

@@ -11,6 +11,7 @@ from headwater.table.batch.spark_expressions import SparkExpressions, column_nam
 from headwater.table.batch.spark_windows import window_table
 from headwater.table.functions.definition import Binding
 from headwater.table.plan.expressions import AggregateCall, ExistsSubquery, Grouping, InSubquery, Literal
+from headwater.table.plan.match import Match
 from headwater.table.plan.nodes import (
     Aggregate,
     Filter,
@@ -20,9 +21,11 @@ from headwater.table.plan.nodes import (
     Project,
     Scan,
     SetOperation,
+    Snapshot,
     Sort,
     Unnest,
     Values,
+    Watermark,
     WindowTable,
 )
 from headwater.table.types.logical import ArrayType, RowField, RowType
@@ -74,6 +77,10 @@ class _Writer:
             case Filter():
                 condition = self.expressions.text(plan.condition)
                 return f"SELECT * FROM ({self.write(plan.input)}) WHERE {condition}"
+            case Watermark():
+                return self.write(plan.input)
+            case Snapshot():
+                raise SqlError("FOR SYSTEM_TIME AS OF is not there in batch mode")
             case Aggregate():
                 return self._aggregate(plan)
             case Over():
@@ -88,6 +95,8 @@ class _Writer:
                 return self._set_operation(plan)
             case Sort():
                 return self._sort(plan)
+        if isinstance(plan, Match):
+            raise SqlError("MATCH_RECOGNIZE runs in streaming mode only, on bounded tables too: Spark has none")
         raise SqlError(f"{type(plan).__name__} does not run in batch mode")
 
     def _scan(self, scan: Scan) -> str:

@@ -22,8 +22,11 @@ def window_table(node: WindowTable, source: str) -> str:
             bounded = f"SELECT *, w_s + {node.size_ms}L AS w_e FROM ({rows})"
         case "HOP":
             last = _floor("w_ms", node.step_ms, node.offset_ms)
-            starts = f"SEQUENCE({last} - {node.size_ms - node.step_ms}L, {last}, {node.step_ms}L)"
+            behind = (-(-node.size_ms // node.step_ms) - 1) * node.step_ms
+            starts = f"SEQUENCE({last} - {behind}L, {last}, {node.step_ms}L)"
             rows = f"SELECT *, EXPLODE({starts}) AS w_s FROM ({kept})"
+            if node.size_ms % node.step_ms:  # then some of the windows are over before the row
+                rows = f"SELECT * FROM ({rows}) WHERE w_s + {node.size_ms}L > w_ms"
             bounded = f"SELECT *, w_s + {node.size_ms}L AS w_e FROM ({rows})"
         case "CUMULATE":
             rows = f"SELECT *, {_floor('w_ms', node.size_ms, node.offset_ms)} AS w_s FROM ({kept})"

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from headwater.common.errors import SqlError
 from headwater.table.catalog.catalog import Catalog
+from headwater.table.catalog.functions import FunctionCatalog
 from headwater.table.catalog.objects import CatalogTable, CatalogView, Identifier
 
 DEFAULT_CATALOG = "default_catalog"
@@ -21,6 +22,7 @@ class CatalogManager:
         self.current_catalog = catalog
         self.current_database = database
         self._temporary: dict[Identifier, CatalogTable | CatalogView] = {}
+        self.functions = FunctionCatalog()
 
     # -- Catalogs and databases
 
@@ -77,7 +79,7 @@ class CatalogManager:
     def find(self, identifier: Identifier) -> CatalogTable | CatalogView | None:
         found = self._temporary.get(identifier)
         if found is None and identifier.catalog in self._catalogs:
-            found = self._catalogs[identifier.catalog].get_table(identifier.database, identifier.name)
+            found = self._catalogs[identifier.catalog].find(identifier.path)
         return found
 
     def is_temporary(self, identifier: Identifier) -> bool:

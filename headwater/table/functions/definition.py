@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from enum import Enum
 from typing import Any, TypeAlias
 
@@ -102,6 +102,12 @@ class FunctionDefinition:
     spark_aggregate_text: SparkAggregateText | None = None
     """Of an aggregate: Spark's text from arguments, binding, `DISTINCT ` or nothing, and a suffix."""
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """A function of the system is pickled as its name; one of the user as it is."""
+        if _of_the_system(self.name) is self:
+            return _of_the_system, (self.name,)
+        return FunctionDefinition, tuple(getattr(self, each.name) for each in fields(self))
+
     def bind(self, arguments: Sequence[BoundArgument]) -> Binding:
         """Return the call with its types. FunctionTypeError if the function does not take these arguments."""
         signature = self.bind_types(arguments)
@@ -123,6 +129,13 @@ class FunctionDefinition:
         return f"{self.name}({', '.join(arguments)})" if self.text is None else self.text(arguments)
 
 
+def _of_the_system(name: str) -> FunctionDefinition | None:
+    from headwater.table.functions.registry import lookup
+    from headwater.table.plan.window_functions import WINDOW_FUNCTIONS
+
+    return WINDOW_FUNCTIONS.get(name) or lookup(name)
+
+
 @dataclass(frozen=True)
 class Binding:
     """A call of a function whose types are known."""
@@ -133,6 +146,9 @@ class Binding:
     arg_types: tuple[LogicalType, ...]
     memory: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
     """What the kernel prepared from literals: a compiled pattern, a set of values."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Binding, (self.function, self.arguments, self.result_type, self.arg_types)  # not what was prepared
 
     def literal(self, at: int, default: Any = None) -> Any:
         """The literal at that place, or `default` if there is no such argument."""
@@ -182,6 +198,8 @@ class Binding:
 
     def spark_udf(self, zone: str) -> SparkUdf | None:
         """Return what must be registered with Spark for `spark`'s text, or None if Spark has all it needs."""
+        if self.function.kind is FunctionKind.AGGREGATE:
+            return SparkUdf(self.udf_name(), spark_type(self.result_type), _ArrowAggregate(self))
         text = self.spark(["x"] * len(self.arguments))
         if not text.startswith(self.udf_name()):
             return None
@@ -213,6 +231,22 @@ class _ArrowUdf:
             found = found.combine_chunks()
         if isinstance(found, pa.Scalar):
             found = repeated(found, frame.rows)
+        return _for_spark(found.cast(to_arrow(self._binding.result_type)))
+
+
+class _ArrowAggregate:
+    """Runs an aggregate on groups that Spark has collected: lists of structs with the arguments."""
+
+    def __init__(self, binding: Binding) -> None:
+        self._binding = binding
+
+    def __call__(self, groups: pa.Array) -> pa.Array:
+        recipe = self._binding.function.recipe
+        assert recipe is not None
+        offsets = groups.offsets.to_numpy().astype("int64")
+        fields = groups.values.slice(offsets[0], offsets[-1] - offsets[0]).flatten()
+        arrays = [each.cast(to_arrow(kind)) for each, kind in zip(fields, self._binding.arg_types, strict=True)]
+        found = recipe.gather(arrays, offsets - offsets[0], self._binding)
         return _for_spark(found.cast(to_arrow(self._binding.result_type)))
 
 

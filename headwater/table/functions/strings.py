@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
 import re
-import urllib.parse
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headwater.common.errors import ComputationError
 from headwater.table.functions.definition import (
     Bind,
     Binding,
@@ -39,7 +35,7 @@ def _as_varchar(types: Sequence[LogicalType]) -> LogicalType:
     return t.VarCharType(length=max(1, kind.length))
 
 
-def _define(
+def define(
     name: str,
     bind: Bind,
     syntax: str,
@@ -221,86 +217,6 @@ def _translate(value: str | None, source: str | None, target: str | None) -> str
     return value.translate(table)
 
 
-def _from_base64(value: str) -> str | None:
-    try:
-        return base64.b64decode(value, validate=False).decode("utf-8", "replace")
-    except (binascii.Error, ValueError):
-        return None
-
-
-_CHARSETS = {
-    "US-ASCII": "ascii",
-    "ISO-8859-1": "latin-1",
-    "UTF-8": "utf-8",
-    "UTF-16BE": "utf-16-be",
-    "UTF-16LE": "utf-16-le",
-}
-
-
-def _codec(charset: str) -> str:
-    name = charset.upper()
-    if name == "UTF-16":
-        return "utf-16-be"
-    if name not in _CHARSETS:
-        raise ComputationError(f"unknown character set '{charset}'; known are {', '.join([*_CHARSETS, 'UTF-16'])}")
-    return _CHARSETS[name]
-
-
-def _encode(value: str, charset: str) -> bytes:
-    mark = b"\xfe\xff" if charset.upper() == "UTF-16" else b""
-    return mark + value.encode(_codec(charset), "replace")
-
-
-def _decode(value: bytes, charset: str) -> str:
-    if charset.upper() == "UTF-16" and value[:2] in (b"\xfe\xff", b"\xff\xfe"):
-        return value.decode("utf-16", "replace")
-    return value.decode(_codec(charset), "replace")
-
-
-def _url_decode(value: str) -> str | None:
-    if re.search(r"%(?![0-9A-Fa-f]{2})", value):
-        return None
-    return urllib.parse.unquote_plus(value, errors="replace")
-
-
-def _url_encode(value: str) -> str:
-    return urllib.parse.quote_plus(value, safe="*").replace("~", "%7E")
-
-
-def _parse_url(url: str, part: str, key: str | None = None) -> str | None:
-    """The parts of java.net.URL."""
-    try:
-        found = urllib.parse.urlsplit(url)
-        if not found.scheme or not re.match(r"[A-Za-z][\w+.-]*:/", url):
-            return None
-        if part == "QUERY" and key is not None:
-            match = re.search(rf"(?:^|&){re.escape(key)}=([^&]*)", found.query)
-            return match.group(1) if match else None
-        if key is not None:
-            return None
-        query = f"?{found.query}" if found.query else ""
-        return {
-            "HOST": found.hostname and found.netloc.rpartition("@")[2].partition(":")[0],
-            "PATH": found.path,
-            "QUERY": found.query or None,
-            "REF": found.fragment or None,
-            "PROTOCOL": found.scheme,
-            "FILE": found.path + query,
-            "AUTHORITY": found.netloc,
-            "USERINFO": found.netloc.rpartition("@")[0] or None,
-        }.get(part)
-    except ValueError:
-        return None
-
-
-def _str_to_map(value: str, pairs: str = ",", keys: str = "=") -> list[tuple[str, str | None]]:
-    found: dict[str, str | None] = {}
-    for pair in re.split(pairs, value) if value else []:
-        key, *rest = re.split(keys, pair, maxsplit=1)
-        found[key] = rest[0] if rest else None
-    return list(found.items())
-
-
 def _elt(index: int | None, *values: Any) -> Any:
     return values[index - 1] if index is not None and 1 <= index <= len(values) else None
 
@@ -313,7 +229,7 @@ def _test(name: str, function: Callable[[str], bool], text: str) -> FunctionDefi
     def check(value: str | None) -> bool:
         return value is not None and function(value)
 
-    return _define(
+    return define(
         name, call(TEXT, result=t.BOOLEAN, nullable=False), f"{name}(s)", text, row_by_row(check, strict=False)
     )
 
@@ -331,7 +247,7 @@ def _concat(columns: Sequence[Column], binding: Binding, frame: Frame) -> Column
 
 
 FUNCTIONS = (
-    _define(
+    define(
         "||",
         _bind_joined,
         "a || b",
@@ -340,7 +256,7 @@ FUNCTIONS = (
         "({0} || {1})",
         infix("||"),
     ),
-    _define(
+    define(
         "CONCAT",
         call(TEXT, result=t.STRING, variadic=True),
         "CONCAT(a, ...)",
@@ -348,7 +264,7 @@ FUNCTIONS = (
         _concat,
         "concat({all})",
     ),
-    _define(
+    define(
         "CONCAT_WS",
         call(TEXT, TEXT, result=t.STRING, variadic=True),
         "CONCAT_WS(separator, a, ...)",
@@ -356,7 +272,7 @@ FUNCTIONS = (
         row_by_row(_concat_ws, strict=False),
         "concat_ws({all})",
     ),
-    _define(
+    define(
         "CHAR_LENGTH",
         call(TEXT, result=t.INT),
         "CHAR_LENGTH(s)",
@@ -365,7 +281,7 @@ FUNCTIONS = (
         "char_length({0})",
         aliases=("CHARACTER_LENGTH",),
     ),
-    _define(
+    define(
         "UPPER",
         call(TEXT, result=lambda types: types[0]),
         "UPPER(s)",
@@ -374,7 +290,7 @@ FUNCTIONS = (
         "upper({0})",
         aliases=("UCASE",),
     ),
-    _define(
+    define(
         "LOWER",
         call(TEXT, result=lambda types: types[0]),
         "LOWER(s)",
@@ -383,8 +299,8 @@ FUNCTIONS = (
         "lower({0})",
         aliases=("LCASE",),
     ),
-    _define("INITCAP", call(TEXT, result=_as_varchar), "INITCAP(s)", "Each word with a capital.", row_by_row(_initcap)),
-    _define(
+    define("INITCAP", call(TEXT, result=_as_varchar), "INITCAP(s)", "Each word with a capital.", row_by_row(_initcap)),
+    define(
         "SUBSTRING",
         call(TEXT, INT32, INT32, result=_as_varchar, optional=1, nullable=True),
         "SUBSTRING(s FROM start [FOR length])",
@@ -394,7 +310,7 @@ FUNCTIONS = (
         lambda a: f"SUBSTRING({a[0]} FROM {a[1]}{f' FOR {a[2]}' if len(a) == 3 else ''})",
         aliases=("SUBSTR",),
     ),
-    _define(
+    define(
         "LEFT",
         call(TEXT, INT32, result=t.STRING),
         "LEFT(s, n)",
@@ -402,7 +318,7 @@ FUNCTIONS = (
         row_by_row(lambda value, count: value[: max(0, count)]),
         "left({0}, {1})",
     ),
-    _define(
+    define(
         "RIGHT",
         call(TEXT, INT32, result=t.STRING),
         "RIGHT(s, n)",
@@ -410,7 +326,7 @@ FUNCTIONS = (
         row_by_row(lambda value, count: value[-count:] if count > 0 else ""),
         "right({0}, {1})",
     ),
-    _define(
+    define(
         "POSITION",
         call(TEXT, TEXT, result=t.INT),
         "POSITION(a IN b)",
@@ -419,14 +335,14 @@ FUNCTIONS = (
         "position({0} IN {1})",
         lambda a: f"POSITION({a[0]} IN {a[1]})",
     ),
-    _define(
+    define(
         "LOCATE",
         call(TEXT, TEXT, INT32, result=t.INT, optional=1),
         "LOCATE(a, b [, start])",
         "Where a begins in b, from a position on; 0 if it does not occur.",
         row_by_row(_locate),
     ),
-    _define(
+    define(
         "INSTR",
         call(TEXT, TEXT, result=t.INT),
         "INSTR(b, a)",
@@ -434,7 +350,7 @@ FUNCTIONS = (
         row_by_row(lambda value, needle: value.find(needle) + 1),
         "instr({0}, {1})",
     ),
-    _define(
+    define(
         "TRIM",
         _bind_trim,
         "TRIM([BOTH | LEADING | TRAILING] [chars FROM] s)",
@@ -443,42 +359,42 @@ FUNCTIONS = (
         lambda a, b: f"trim({b.literal(0)} {a[1]} FROM {a[2]})" if b.literal(1) else None,
         lambda a: f"TRIM({a[0]} {a[1]} FROM {a[2]})",
     ),
-    _define(
+    define(
         "LTRIM",
         call(TEXT, TEXT, result=t.STRING, optional=1),
         "LTRIM(s [, chars])",
         "Without these characters (spaces) at its beginning.",
         row_by_row(_trim_of("LEADING")),
     ),
-    _define(
+    define(
         "RTRIM",
         call(TEXT, TEXT, result=t.STRING, optional=1),
         "RTRIM(s [, chars])",
         "Without these characters (spaces) at its end.",
         row_by_row(_trim_of("TRAILING")),
     ),
-    _define(
+    define(
         "BTRIM",
         call(TEXT, TEXT, result=t.STRING, optional=1),
         "BTRIM(s [, chars])",
         "Without these characters (spaces) at both ends.",
         row_by_row(_trim_of("BOTH")),
     ),
-    _define(
+    define(
         "LPAD",
         call(TEXT, INT32, TEXT, result=t.STRING, nullable=True),
         "LPAD(s, n, fill)",
         "Filled up from the left, or cut, to n characters.",
         row_by_row(_pad(True)),
     ),
-    _define(
+    define(
         "RPAD",
         call(TEXT, INT32, TEXT, result=t.STRING, nullable=True),
         "RPAD(s, n, fill)",
         "Filled up from the right, or cut, to n characters.",
         row_by_row(_pad(False)),
     ),
-    _define(
+    define(
         "REPEAT",
         call(TEXT, INT32, result=t.STRING),
         "REPEAT(s, n)",
@@ -486,7 +402,7 @@ FUNCTIONS = (
         row_by_row(lambda value, count: value * count),
         "repeat({0}, {1})",
     ),
-    _define(
+    define(
         "REVERSE",
         call(TEXT, result=t.STRING),
         "REVERSE(s)",
@@ -494,21 +410,21 @@ FUNCTIONS = (
         row_by_row(lambda value: value[::-1]),
         "reverse({0})",
     ),
-    _define(
+    define(
         "REPLACE",
         call(TEXT, TEXT, TEXT, result=t.STRING),
         "REPLACE(s, a, b)",
         "Each a replaced by b.",
         row_by_row(str.replace),
     ),
-    _define(
+    define(
         "TRANSLATE",
         call(TEXT, TEXT, TEXT, result=t.STRING, nullable=True),
         "TRANSLATE(s, from, to)",
         "Each character of `from` replaced by that of `to` at its place, or left out.",
         row_by_row(_translate, strict=False),
     ),
-    _define(
+    define(
         "OVERLAY",
         call(TEXT, TEXT, INT32, INT32, result=t.STRING, optional=1),
         "OVERLAY(a PLACING b FROM start [FOR n])",
@@ -517,7 +433,7 @@ FUNCTIONS = (
         None,
         lambda a: f"OVERLAY({a[0]} PLACING {a[1]} FROM {a[2]}{f' FOR {a[3]}' if len(a) == 4 else ''})",
     ),
-    _define(
+    define(
         "STARTSWITH",
         one_of(call(TEXT, TEXT, result=t.BOOLEAN), call(BINARY, BINARY, result=t.BOOLEAN)),
         "STARTSWITH(s, prefix)",
@@ -525,7 +441,7 @@ FUNCTIONS = (
         _edges(lambda value, edge: value.startswith(edge)),
         "startswith({0}, {1})",
     ),
-    _define(
+    define(
         "ENDSWITH",
         one_of(call(TEXT, TEXT, result=t.BOOLEAN), call(BINARY, BINARY, result=t.BOOLEAN)),
         "ENDSWITH(s, suffix)",
@@ -533,7 +449,7 @@ FUNCTIONS = (
         _edges(lambda value, edge: value.endswith(edge)),
         "endswith({0}, {1})",
     ),
-    _define(
+    define(
         "SPLIT_INDEX",
         one_of(
             call(TEXT, INT32, INT32, result=t.STRING, nullable=True),
@@ -543,77 +459,28 @@ FUNCTIONS = (
         "The i-th part, from 0, of a string split; NULL if there is none.",
         _split_index_column,
     ),
-    _define(
+    define(
         "SPLIT",
         call(TEXT, TEXT, result=t.ArrayType(element=t.STRING)),
         "SPLIT(s, separator)",
         "The parts of a string; its characters if the separator is empty.",
         row_by_row(_split),
     ),
-    _define(
+    define(
         "ASCII",
         call(TEXT, result=t.INT),
         "ASCII(s)",
         "The first byte; 0 of an empty string.",
         row_by_row(lambda value: int.from_bytes(value.encode()[:1], "big", signed=True)),
     ),
-    _define(
+    define(
         "CHR",
         call(INT64, result=t.STRING),
         "CHR(i)",
         "The character of Latin-1 with that number, modulo 256.",
         row_by_row(_chr),
     ),
-    _define(
-        "TO_BASE64",
-        call(TEXT, result=t.STRING),
-        "TO_BASE64(s)",
-        "In base 64.",
-        row_by_row(lambda value: base64.b64encode(value.encode()).decode()),
-        "base64(CAST({0} AS BINARY))",
-    ),
-    _define(
-        "FROM_BASE64", call(TEXT, result=t.STRING), "FROM_BASE64(s)", "What base 64 encodes.", row_by_row(_from_base64)
-    ),
-    _define(
-        "ENCODE", call(TEXT, TEXT, result=t.BYTES), "ENCODE(s, charset)", "The string's bytes.", row_by_row(_encode)
-    ),
-    _define(
-        "DECODE",
-        call(BINARY, TEXT, result=t.STRING),
-        "DECODE(bytes, charset)",
-        "The string of these bytes.",
-        row_by_row(_decode),
-    ),
-    _define(
-        "URL_ENCODE",
-        call(TEXT, result=t.STRING, nullable=True),
-        "URL_ENCODE(s)",
-        "For a URL's query, in UTF-8.",
-        row_by_row(_url_encode),
-    ),
-    _define(
-        "URL_DECODE",
-        call(TEXT, result=t.STRING, nullable=True),
-        "URL_DECODE(s)",
-        "What a URL's query encodes; NULL if it is malformed.",
-        row_by_row(_url_decode),
-    ),
-    _define(
-        "PARSE_URL",
-        call(TEXT, TEXT, TEXT, result=t.STRING, optional=1, nullable=True),
-        "PARSE_URL(url, part [, key])",
-        "A part of a URL: HOST, PATH, QUERY, REF, PROTOCOL, AUTHORITY, FILE, USERINFO; a key of the QUERY.",
-        row_by_row(_parse_url),
-    ),
-    _define(
-        "STR_TO_MAP",
-        call(TEXT, TEXT, TEXT, result=t.MapType(key=t.STRING, value=t.STRING), optional=2),
-        "STR_TO_MAP(s [, pairs, keys])",
-        "'a=1,b=2' as a map. The separators are regular expressions.",
-        row_by_row(_str_to_map),
-    ),
-    _define(
+    define(
         "ELT",
         one_of(
             call(INT64, TEXT, result=t.STRING, variadic=True, nullable=True),

@@ -5,9 +5,13 @@ from __future__ import annotations
 from headwater.table.parser.ast import queries as ast
 from headwater.table.parser.ast.base import Expression, Relation
 from headwater.table.parser.expression_grammar import ExpressionGrammar
+from headwater.table.parser.keywords import CALLABLE, RESERVED
+from headwater.table.parser.tokens import Kind
 
 
 class PatternGrammar(ExpressionGrammar):
+    _in_measure = False
+
     def match_recognize(self, relation: Relation) -> Relation:
         """Read from MATCH_RECOGNIZE to its closing parenthesis."""
         self.expect("MATCH_RECOGNIZE", "(")
@@ -44,10 +48,19 @@ class PatternGrammar(ExpressionGrammar):
 
     def _measure(self) -> ast.Measure:
         start = self.token.span
-        self.accept_any("FINAL", "RUNNING")
+        self._in_measure = True
         expression = self.expression()
+        self._in_measure = False
         self.expect("AS")
         return ast.Measure(expression, self.name("an alias"), span=self.since(start))
+
+    def _word(self) -> Expression:
+        """FINAL and RUNNING before a value of a match: with one row per match, both say what is so without them."""
+        if self._in_measure and self.at_any("FINAL", "RUNNING") and self.ahead(2).text in ("(", "."):
+            following = self.ahead()
+            if following.kind is Kind.QUOTED or following.upper not in RESERVED - CALLABLE:
+                self.advance()
+        return super()._word()
 
     def _after_match(self) -> tuple[str, str | None]:
         self.expect("MATCH", "SKIP")

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from headwater.common.errors import SqlError
+from headwater.common.secrets import masked
 
 
 @dataclass(frozen=True)
@@ -121,6 +122,12 @@ def _bad_character(sql: str, position: int) -> SqlError:
     return located(f"unexpected character {character!r}{cure}", sql, Span(position, position + 1))
 
 
+def line_and_column(sql: str, offset: int) -> tuple[int, int]:
+    """Where a character is. Both are counted from 1."""
+    before = sql[:offset]
+    return before.count("\n") + 1, offset - before.rfind("\n")
+
+
 def located(text: str, sql: str, span: Span) -> SqlError:
     """An error about the part `span` of `sql`: the line and column, the line itself and a caret under it."""
     if span.start < 0 or not sql:
@@ -131,7 +138,7 @@ def located(text: str, sql: str, span: Span) -> SqlError:
     before = sql[:start]
     line = before.count("\n") + 1
     column = start - (before.rfind("\n") + 1)
-    shown = sql.splitlines()[line - 1] if sql.splitlines()[line - 1 :] else ""
+    shown = masked(sql).splitlines()[line - 1] if sql.splitlines()[line - 1 :] else ""
     margin = "".join("\t" if character == "\t" else " " for character in shown[:column])
     carets = "^" * max(1, min(span.end, start + len(shown) - column) - start)
     return SqlError(f"line {line}, column {column + 1}: {text}\n  {shown}\n  {margin}{carets}")

@@ -33,7 +33,11 @@ def bound(rex: Rex) -> BoundArgument:
 
 def call(name: str, arguments: Sequence[Rex], span: Span = NOWHERE) -> FunctionCall:
     """A call of a scalar function. SqlError if there is none, or it does not take these arguments."""
-    definition = find_function(name)
+    return call_of(find_function(name), arguments, span)
+
+
+def call_of(definition: FunctionDefinition, arguments: Sequence[Rex], span: Span = NOWHERE) -> FunctionCall:
+    """A call of this scalar function, or of a table function: then it gives an array of rows."""
     try:
         binding = definition.bind([bound(argument) for argument in arguments])
     except FunctionTypeError as error:

@@ -19,6 +19,8 @@ from headwater.table.plan.expressions import (
     TypeWord,
     WindowCall,
 )
+from headwater.table.plan.match import Match
+from headwater.table.plan.match_pattern import variables
 from headwater.table.plan.nodes import (
     Aggregate,
     Filter,
@@ -29,9 +31,11 @@ from headwater.table.plan.nodes import (
     Scan,
     SetOperation,
     Sink,
+    Snapshot,
     Sort,
     Unnest,
     Values,
+    Watermark,
     WindowTable,
 )
 
@@ -55,6 +59,10 @@ def _describe(plan: Plan) -> str:
             return f"TableSourceScan(table=[[{plan.identifier}]], fields=[{columns}])"
         case Values():
             return f"Values(rows=[{len(plan.rows)}], fields=[{columns}])"
+        case Watermark():
+            return f"WatermarkAssigner(rowtime=[{plan.time.name}], watermark=[{text(plan.expression)}])"
+        case Snapshot():
+            return f"Snapshot(period=[{text(plan.period)}])"
         case Project():
             items = ", ".join(_item(column, rex) for column, rex in plan.items)
             return f"Calc(select=[{items}])"
@@ -70,6 +78,10 @@ def _describe(plan: Plan) -> str:
         case WindowTable():
             step = f", step=[{plan.step_ms} ms]" if plan.step_ms else ""
             return f"WindowTableFunction({plan.kind}, time=[{plan.time.name}], size=[{plan.size_ms} ms]{step})"
+        case Match():
+            keys = ", ".join(column.name for column in plan.partition_by)
+            measures = ", ".join(f"{text(rex)} AS {column.name}" for column, rex in plan.measures)
+            return f"Match(partitionBy=[{keys}], pattern=[{' '.join(variables(plan.pattern))}], measures=[{measures}])"
         case Unnest():
             return f"Correlate(unnest=[{text(plan.collection)}], outer=[{str(plan.outer).lower()}])"
         case Join():

@@ -6,12 +6,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from headwater.common.errors import SqlError
-from headwater.table.functions.definition import FunctionKind
+from headwater.table.functions.definition import FunctionDefinition, FunctionKind
 from headwater.table.parser.ast import expressions as ast
 from headwater.table.parser.ast.base import DataType, Expression, Query
 from headwater.table.parser.tokens import Span
 from headwater.table.plan import literals
-from headwater.table.plan.calls import aggregate, call, cast, find_function
+from headwater.table.plan.calls import aggregate, call, call_of, cast, find_function
 from headwater.table.plan.context import BindContext
 from headwater.table.plan.expressions import (
     AggregateCall,
@@ -30,8 +30,10 @@ from headwater.table.plan.frames import bind_frame
 from headwater.table.plan.json_calls import json_arguments
 from headwater.table.plan.nodes import Plan
 from headwater.table.plan.projections import cast_columns
+from headwater.table.plan.quantified import without_quantifier
 from headwater.table.plan.scope import Scope, field_names
 from headwater.table.plan.types import logical_type
+from headwater.table.plan.user_functions import user_function
 from headwater.table.plan.window_functions import WINDOW_FUNCTIONS, WITHOUT_FRAME
 from headwater.table.types import casts
 from headwater.table.types import logical as t
@@ -163,25 +165,25 @@ class ExpressionBinder:
         special = self.special(node)
         if special is not None:
             return special
-        if len(node.name) > 1:
-            raise self.context.error(f"there is no function '{'.'.join(node.name)}' in a catalog", node.span)
-        name = node.name[0].upper()
-        if name in ("GROUPING", "GROUPING_ID"):
+        user = user_function(node, self.context)
+        name = node.name[-1].upper()
+        if name in ("GROUPING", "GROUPING_ID") and user is None:
             return Grouping(t.BIGINT.not_null(), self.bind_all(node.arguments), span=node.span)
-        definition = find_function(node.name[0])
+        definition = user or find_function(node.name[0])
         if definition.kind is FunctionKind.AGGREGATE:
-            return self._aggregate(node)
+            return self._aggregate(node, definition)
         if node.over is not None or node.filter is not None or node.distinct:
             word = "OVER" if node.over is not None else "FILTER" if node.filter is not None else "DISTINCT"
             raise self.context.error(f"{name} is no aggregate: it takes no {word}", node.span)
-        if definition.kind is FunctionKind.TABLE:
+        if definition.kind is FunctionKind.TABLE and self.allowed.clause != "UNNEST":
             raise self.context.error(f"{name} is a table function; it stands in FROM", node.span)
+        if user is not None:
+            return call_of(user, self.bind_all(node.arguments), node.span)
         arguments = json_arguments(name, node, self) if name.startswith("JSON_") else self.bind_all(node.arguments)
         return call(name, arguments, node.span)
 
-    def _aggregate(self, node: ast.Call) -> Rex:
-        name = node.name[0].upper()
-        definition = find_function(name)
+    def _aggregate(self, node: ast.Call, definition: FunctionDefinition) -> Rex:
+        name = definition.name
         if name in WINDOW_FUNCTIONS and node.over is None:
             raise self.context.error(f"{name} needs OVER (… ORDER BY …)", node.span)
         allowed = self.allowed.windows if node.over is not None else self.allowed.aggregates
@@ -200,9 +202,12 @@ class ExpressionBinder:
             if node.filter is not None:
                 condition = self._condition(node.filter, "FILTER")
             if node.within_group:
-                raise self.context.error(f"{name}: WITHIN GROUP is not there yet", node.span)
+                raise self.context.error(f"{name}: WITHIN GROUP is not there, as it is not in Flink", node.span)
             if node.null_treatment == "IGNORE":
-                raise self.context.error(f"{name}: IGNORE NULLS is not there yet", node.span)
+                if name != "ARRAY_AGG" or node.over is not None:
+                    raise self.context.error(f"{name}: IGNORE NULLS is there for ARRAY_AGG only", node.span)
+                there = call("IS NOT NULL", (arguments[0],), span=node.span)
+                condition = there if condition is None else call("AND", (condition, there), span=node.span)
             found = aggregate(definition, arguments, node.distinct, condition, node.span)
             if name in _NULL_IF_EMPTY:
                 nullable = any(each.type.nullable for each in arguments) or condition is not None
@@ -292,10 +297,9 @@ class ExpressionBinder:
             case ast.Quantified():
                 if (node.operator, node.quantifier) in (("=", "ANY"), ("<>", "ALL")):
                     return self._in_query(node.operand, node.query, node.operator == "<>", node.span)
-                raise self.context.error(
-                    f"{node.operator} {node.quantifier} (query) is not there yet; compare with MIN or MAX of the query",
-                    node.span,
-                )
+                if isinstance(node.operand, ast.RowOf):
+                    raise self.context.error(f"{node.operator} {node.quantifier} compares one value", node.span)
+                return self.bind(without_quantifier(node))
             case ast.Exists():
                 plan = self.bind_query(node.query, self.context, self.scope)
                 return ExistsSubquery(t.BOOLEAN.not_null(), plan, span=node.span)

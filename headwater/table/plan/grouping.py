@@ -124,7 +124,7 @@ class Grouped:
         self.calls.append((column, node))
         return ref(column, node.span)
 
-    def plan(self) -> Plan:
+    def plan(self) -> Aggregate:
         sets = None if self.sets is None else tuple(self.sets)
         return Aggregate(self.input, tuple(self.groups), tuple(self.calls), sets)
 

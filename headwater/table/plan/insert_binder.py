@@ -97,5 +97,4 @@ def sink(
             text = f"INSERT INTO {identifier}: column '{target.name}' is NOT NULL and got NULL"
             converted = Required(target.type, converted, text)
         items.append((new_column(target.name, target.type), converted))
-    values = tuple((name, rex.value) for name, rex in static.items() if isinstance(rex, Literal))
-    return Sink(Project(plan, tuple(items)), identifier, table, overwrite, values)
+    return Sink(Project(plan, tuple(items)), identifier, table, overwrite)

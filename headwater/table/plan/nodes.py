@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
 
 from headwater.table.catalog.objects import CatalogTable, Identifier
 from headwater.table.plan.expressions import AggregateCall, Column, Grouping, Rex, SortKey, WindowCall
@@ -77,6 +76,41 @@ class Unary(Plan):
 
 
 @dataclass(frozen=True)
+class Watermark(Unary):
+    """The input, whose column `time` is its event time. `expression` says up to where no more rows are expected.
+
+    It means nothing to a batch.
+    """
+
+    time: Column
+    expression: Rex
+
+    def rexes(self) -> tuple[Rex, ...]:
+        return (self.expression,)
+
+
+@dataclass(frozen=True)
+class LookupRetry:
+    """A key without rows is asked for again: `delay_ms` later, at most `attempts` times."""
+
+    delay_ms: int
+    attempts: int
+
+
+@dataclass(frozen=True)
+class Snapshot(Unary):
+    """`table FOR SYSTEM_TIME AS OF period`: the right side of a join, as it was (or is) at a time of the left side."""
+
+    period: Rex
+    retry: LookupRetry | None = None
+    asked: bool = False
+    """The hint LOOKUP names it: it must be a table that is looked up."""
+
+    def rexes(self) -> tuple[Rex, ...]:
+        return (self.period,)
+
+
+@dataclass(frozen=True)
 class Project(Unary):
     items: tuple[tuple[Column, Rex], ...]
 
@@ -103,6 +137,8 @@ class Aggregate(Unary):
     groups: tuple[tuple[Column, Rex], ...]
     calls: tuple[tuple[Column, AggregateCall | Grouping], ...]
     sets: tuple[tuple[int, ...], ...] | None = None
+    ttl_ms: int | None = None
+    """How long a group is kept: the hint STATE_TTL. None: as the session says."""
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -196,6 +232,8 @@ class Join(Binary):
     lateral: bool = False
     nullable: tuple[Column, ...] = ()
     """All columns, as nullable as an outer join makes them. They have the ids of the inputs' columns."""
+    ttl_ms: tuple[int | None, int | None] | None = None
+    """How long each side is kept: the hint STATE_TTL. None: as the session says."""
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -225,4 +263,3 @@ class Sink(Unary):
     identifier: Identifier
     table: CatalogTable
     overwrite: bool = False
-    static_partition: tuple[tuple[str, Any], ...] = ()

@@ -16,10 +16,13 @@ from headwater.table.plan.context import BindContext, new_column
 from headwater.table.plan.expression_binder import Allowed, ExpressionBinder
 from headwater.table.plan.expressions import TRUE, Column, ColumnRef, Literal, Rex, ref
 from headwater.table.plan.given import Given
-from headwater.table.plan.nodes import Filter, Join, Plan, Project, Scan, Unnest, Values
+from headwater.table.plan.hints import table_options
+from headwater.table.plan.match_binder import bind_match
+from headwater.table.plan.nodes import Filter, Join, Plan, Project, Scan, Snapshot, Unnest, Values, Watermark
 from headwater.table.plan.projections import renamed
 from headwater.table.plan.renumber import renumbered
 from headwater.table.plan.scope import Range, Scope
+from headwater.table.plan.user_functions import user_function
 from headwater.table.plan.window_tables import KINDS, make_window, milliseconds, table_arguments
 from headwater.table.types import logical as t
 
@@ -66,12 +69,15 @@ class RelationBinder:
                 return self._join(node)
             case ast.Unnest():
                 return self._alone(node)
+            case ast.TableFunction() if self._is_user(node):
+                return self._alone(ast.Unnest((node.call,), span=node.span))
             case ast.TableFunction():
                 return self._function(node)
             case ast.Snapshot():
-                raise self._context.error("FOR SYSTEM_TIME AS OF is not there yet in batch mode", node.span)
+                return self._snapshot(node, left)
             case ast.MatchRecognize():
-                raise self._context.error("MATCH_RECOGNIZE is not there yet", node.span)
+                plan = bind_match(node, self.bind(node.relation, left).plan, self._context, self._bind_query)
+                return Bound(plan, (Range((), plan.columns),))
         raise self._context.error(f"{type(node).__name__} may not stand in FROM", node.span)
 
     # -- Tables and views
@@ -79,6 +85,8 @@ class RelationBinder:
     def _table(self, node: ast.TableName) -> Bound:
         if len(node.name) == 1 and node.name[0] in self._context.common_tables:
             table, context = self._context.common_tables[node.name[0]]
+            if node.hints:
+                raise self._context.error(f"'{table.name}' is a query of WITH, which has no options", node.span)
             plan = self._bind_query(table.query, context, None)
             if table.columns:
                 if len(table.columns) != len(plan.columns):
@@ -93,11 +101,10 @@ class RelationBinder:
         found = manager.find(identifier)
         if found is None:
             raise self._context.error(manager.unknown(node.name, identifier), node.span)
-        options = {}
-        for hint in node.hints:
-            if hint.name == "OPTIONS":
-                options.update({key: value or "" for key, value in hint.arguments})
+        options = table_options(node.hints, self._context)
         if isinstance(found, CatalogView):
+            if options:
+                raise self._context.error(f"'{identifier}' is a view, which has no options", node.span)
             plan = self._view(identifier, found, node)
         else:
             if options:
@@ -133,6 +140,13 @@ class RelationBinder:
         named = tuple(replace(column, name=name) for column, name in zip(columns, node.columns, strict=True))
         return Bound(bound.plan, (Range((node.alias,), named),))
 
+    def _snapshot(self, node: ast.Snapshot, left: Scope | None) -> Bound:
+        bound = self.bind(node.relation, left)
+        if left is None:
+            raise self._context.error("FOR SYSTEM_TIME AS OF stands on the right side of a join", node.span)
+        period = self._binder(left, "FOR SYSTEM_TIME AS OF").bind(node.period)
+        return Bound(Snapshot(bound.plan, period), bound.ranges, bound.merged, bound.hidden)
+
     # -- Functions
 
     def _function(self, node: ast.TableFunction) -> Bound:
@@ -151,6 +165,8 @@ class RelationBinder:
     def _window(self, node: ast.TableFunction, kind: str) -> Bound:
         arguments = table_arguments(node.call, kind)
         data, time = arguments.pop("DATA"), arguments.pop("TIMECOL")
+        if isinstance(data, ex.Subquery):  # Flink takes a query in parentheses without the word TABLE, too
+            data = ex.TableArgument(ast.Derived(data.query, span=data.span), span=data.span)
         if not isinstance(data, ex.TableArgument):
             raise self._context.error(f"{kind} needs TABLE t first", data.span)
         if not isinstance(time, ex.Descriptor) or len(time.columns) != 1:
@@ -204,11 +220,25 @@ class RelationBinder:
         added = tuple(new_column(name, type_.with_nullable(type_.nullable or outer)) for name, type_ in columns)
         return Unnest(left, rex, added, kind, node.ordinality, outer)
 
+    def _unnest_of(self, node: Relation) -> tuple[ast.Unnest | None, str | None, tuple[str, ...]]:
+        """UNNEST, or a user's table function, which is the same: its call gives an array of rows; alias and columns."""
+        if isinstance(node, ast.Unnest):
+            return node, None, ()
+        if isinstance(node, ast.TableFunction) and self._is_user(node):
+            return ast.Unnest((node.call,), span=node.span), None, ()
+        if isinstance(node, ast.Aliased) and isinstance(node.relation, ast.Unnest | ast.TableFunction):
+            return self._unnest_of(node.relation)[0], node.alias, node.columns
+        return None, None, ()
+
+    def _is_user(self, node: ast.TableFunction) -> bool:
+        window = len(node.call.name) == 1 and node.call.name[0].upper() in KINDS
+        return not window and user_function(node.call, self._context) is not None
+
     # -- Joins
 
     def _join(self, node: ast.Join) -> Bound:
         left = self.bind(node.left)
-        unnested, alias, names = _unnest_of(node.right)
+        unnested, alias, names = self._unnest_of(node.right)
         if unnested is not None:
             return self._join_unnest(node, left, unnested, alias, names)
         right = self.bind(node.right, left.scope(self._outer))
@@ -294,14 +324,6 @@ class RelationBinder:
         return found.column
 
 
-def _unnest_of(node: Relation) -> tuple[ast.Unnest | None, str | None, tuple[str, ...]]:
-    if isinstance(node, ast.Unnest):
-        return node, None, ()
-    if isinstance(node, ast.Aliased) and isinstance(node.relation, ast.Unnest):
-        return node.relation, node.alias, node.columns
-    return None, None, ()
-
-
 def _is_lateral(node: Relation) -> bool:
     if isinstance(node, ast.Aliased):
         return _is_lateral(node.relation)
@@ -332,13 +354,24 @@ def scan(identifier: Identifier, table: CatalogTable, context: BindContext, bind
     """All columns of a table, computed ones too."""
     given = tuple(new_column(column.name, column.type) for column in table.schema.columns if column.expression is None)
     plan: Plan = Scan(identifier, table, given)
-    if all(column.expression is None for column in table.schema.columns):
-        return plan
     inner = BindContext(table.sql, context.catalogs, identifier.catalog, identifier.database)
     binder = ExpressionBinder(inner, Scope([Range((), given)]), bind_query, Allowed("a computed column"))
     by_name = {column.name: column for column in given}
+    if all(column.expression is None for column in table.schema.columns):
+        return _with_watermark(plan, table, inner, bind_query)
     items: list[tuple[Column, Rex]] = []
     for column in table.schema.columns:
         rex = ref(by_name[column.name]) if column.expression is None else binder.bind(column.expression)
         items.append((new_column(column.name, rex.type), rex))
-    return Project(plan, tuple(items))
+    return _with_watermark(Project(plan, tuple(items)), table, inner, bind_query)
+
+
+def _with_watermark(plan: Plan, table: CatalogTable, context: BindContext, bind_query: BindQuery) -> Plan:
+    watermark = table.schema.watermark
+    if watermark is None:
+        return plan
+    binder = ExpressionBinder(context, Scope([Range((), plan.columns)]), bind_query, Allowed("WATERMARK"))
+    time = binder.bind(ex.Name(watermark.column))
+    if not isinstance(time, ColumnRef):
+        return plan  # a field of a row: it is no column that a window could name
+    return Watermark(plan, time.column, binder.bind(watermark.expression))

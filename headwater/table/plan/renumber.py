@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Collection
 from typing import Any
 
 from headwater.table.plan.context import new_column
 from headwater.table.plan.expressions import Column, Frame, FrameBound, Rex, SortKey
+from headwater.table.plan.match import MatchDefinition, MatchValue
 from headwater.table.plan.nodes import Plan
 
-_WALKED = (Plan, Rex, SortKey, Frame, FrameBound)
+_WALKED = (Plan, Rex, SortKey, Frame, FrameBound, MatchValue, MatchDefinition)
 
 
-def renumbered(plan: Plan) -> Plan:
-    """A plan that computes the same, of which no column has an id of the given one."""
-    new: dict[int, int] = {}
+def renumbered(plan: Plan, keep: Collection[int] = ()) -> Plan:
+    """A plan that computes the same, of which no column has an id of the given one, but for those of `keep`."""
+    new: dict[int, int] = {id_: id_ for id_ in keep}
 
     def column(old: Column) -> Column:
         if old.id not in new:

@@ -13,6 +13,7 @@ from headwater.table.plan.context import BindContext, new_column
 from headwater.table.plan.expression_binder import Allowed, ExpressionBinder
 from headwater.table.plan.expressions import Column, ColumnRef, Rex, SortKey, WindowCall, ref
 from headwater.table.plan.grouping import Grouped, expand_sets, has_aggregate, has_window
+from headwater.table.plan.hints import check_hints, state_ttls, with_lookups, with_ttls
 from headwater.table.plan.nodes import Aggregate, Filter, Over, Plan, Project, Sort, Values, WindowTable
 from headwater.table.plan.ordinals import ordinal
 from headwater.table.plan.projections import unique_names
@@ -46,6 +47,9 @@ class SelectBinder:
         select = self._select
         plan, scope, bound = self._from()
         self._scope = scope
+        check_hints(select.hints, bound.ranges, self._context)
+        ttls = state_ttls(select.hints, self._context)
+        plan = with_lookups(with_ttls(plan, ttls, bound.ranges), select.hints, bound.ranges, self._context)
         if select.where is not None:
             plan = Filter(plan, self._binder(scope, Allowed("WHERE")).bind_condition(select.where))
         plan, groups, sets = self._groups(plan, scope)
@@ -69,6 +73,8 @@ class SelectBinder:
             qualify = grouped.rewrite(qualify, "QUALIFY") if qualify is not None else None
             keys = [replace(key, expression=grouped.rewrite(key.expression, "ORDER BY")) for key in keys]
             plan = grouped.plan()
+            if len(ttls) == 1 and len(bound.ranges) == 1:
+                plan = replace(plan, ttl_ms=next(iter(ttls.values())))
             if having is not None:
                 plan = Filter(plan, having)
         plan, items, qualify, keys = self._over(plan, items, qualify, keys)
@@ -176,7 +182,7 @@ class SelectBinder:
                         partition.append(column)
             if items:
                 plan = Project(plan, (*((column, ref(column)) for column in plan.columns), *items))
-            windowed: WindowTable = make_window(plan, kind, time, lengths, tuple(partition))
+            windowed: WindowTable = make_window(plan, kind, time, lengths, tuple(partition), whole=False)
         except SqlError as error:
             if str(error).startswith("line "):
                 raise

@@ -28,10 +28,7 @@ def bind_columns(
     for column in columns:
         if any(column.name == known.name for known in found):
             raise context.error(f"column '{column.name}' is defined twice", column.span)
-        if column.expression is None:
-            found.append(_plain(column, context))
-        else:
-            found.append(TableColumn(column.name, _NOTHING, column.expression, comment=column.comment))
+        found.append(unbound_column(column, context))
     found = _computed(found, context)
     schema = ResolvedSchema(tuple(found))
     schema = _with_key(schema, columns, keys, context, base)
@@ -45,7 +42,10 @@ def bind_columns(
 _NOTHING = LogicalType()
 
 
-def _plain(column: ast.Column, context: BindContext) -> TableColumn:
+def unbound_column(column: ast.Column, context: BindContext) -> TableColumn:
+    """The column; a computed one has no type yet."""
+    if column.expression is not None:
+        return TableColumn(column.name, _NOTHING, column.expression, comment=column.comment)
     assert column.type is not None
     type_ = logical_type(column.type, context.sql)
     key = (column.metadata_key or column.name) if column.metadata else None
@@ -88,7 +88,7 @@ def _with_key(
         column = schema.column(name)
         if column is None:
             raise context.error(f"the primary key names '{name}', which is no column", key.span)
-        if not column.is_physical:
+        if not column.is_physical():
             raise context.error(f"the primary key names '{name}', which is no physical column", key.span)
     made = tuple(
         replace(column, type=column.type.not_null()) if column.name in key.columns else column
@@ -126,7 +126,7 @@ def like(table: CatalogTable | CatalogView, options: tuple[ast.LikeOption, ...])
     columns = tuple(
         column
         for column in schema.columns
-        if column.is_physical
+        if column.is_physical()
         or (column.expression is not None and chosen["GENERATED"])
         or (column.metadata_key is not None and chosen["METADATA"])
     )

@@ -17,8 +17,14 @@ def logical_type(written: DataType, sql: str) -> LogicalType:
         raise located(str(error), sql, written.span) from None
 
 
+_WITHOUT_LENGTH = {"VARCHAR": "STRING", "VARBINARY": "BYTES"}
+"""As Flink takes them in SQL. (Its documentation says that they have the length 1.)"""
+
+
 def _plain(written: DataType) -> DataType:
     """REAL is FLOAT to the rest of headwater."""
     name = "FLOAT" if written.name == "REAL" else written.name
+    if not written.parameters:
+        name = _WITHOUT_LENGTH.get(name, name)
     arguments = tuple(_plain(argument) for argument in written.arguments)
     return DataType(name, written.parameters, arguments, written.field_names, written.field_comments, written.nullable)

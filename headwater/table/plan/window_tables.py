@@ -53,9 +53,17 @@ def milliseconds(rex: Rex, what: str) -> int:
 
 
 def make_window(
-    plan: Plan, kind: str, time: Column, lengths: dict[str, int], partition_by: tuple[Column, ...] = ()
+    plan: Plan,
+    kind: str,
+    time: Column,
+    lengths: dict[str, int],
+    partition_by: tuple[Column, ...] = (),
+    whole: bool = True,
 ) -> WindowTable:
-    """The window table function over `plan`. SqlError if the lengths do not go together."""
+    """The window table function over `plan`. SqlError if the lengths do not go together.
+
+    `whole`: the size of HOP is a multiple of its slide. GROUP BY HOP(…) does not need that.
+    """
     check_time(time, kind)
     for word, length in lengths.items():
         if word != "OFFSET" and length <= 0:
@@ -64,7 +72,7 @@ def make_window(
     step = lengths.get("SLIDE", lengths.get("STEP", 0))
     if step and kind == "CUMULATE" and size % step:
         raise SqlError(f"CUMULATE: the size ({size} ms) is no multiple of the step ({step} ms)")
-    if step and kind == "HOP" and size % step:
+    if step and kind == "HOP" and size % step and whole:
         raise SqlError(f"HOP: the size ({size} ms) is no multiple of the slide ({step} ms)")
     offset = lengths.get("OFFSET", 0)
     return WindowTable(plan, kind, time, size, step, offset, partition_by, window_columns(time))

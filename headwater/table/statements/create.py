@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 from headwater.common.errors import SqlError
 from headwater.table.catalog.catalog import TYPE, Catalog
 from headwater.table.catalog.manager import CatalogManager
-from headwater.table.catalog.objects import CatalogTable, CatalogView, Database, Identifier, ResolvedSchema
+from headwater.table.catalog.objects import CatalogDatabase, CatalogTable, CatalogView, Identifier, ResolvedSchema
 from headwater.table.parser.ast import statements as ast
 from headwater.table.parser.ast.base import Statement
 from headwater.table.plan.context import BindContext
 from headwater.table.plan.query_binder import bind_query
 from headwater.table.plan.table_binder import bind_columns, like, schema_of
+from headwater.table.statements.alter_table import altered
+from headwater.table.user_functions import alter_function, create_function, drop_function
 
 
 class CatalogChanges:
@@ -36,10 +40,12 @@ class CatalogChanges:
                 self._create_view(statement)
             case ast.CreateDatabase():
                 catalog, database = self._catalogs.resolve_database(statement.name)
-                made = Database(statement.comment, dict(statement.options))
+                made = CatalogDatabase(statement.comment, dict(statement.options))
                 self._catalogs.catalog(catalog).create_database(database, made, statement.if_not_exists)
             case ast.CreateCatalog():
                 self._create_catalog(statement)
+            case ast.CreateFunction():
+                self._about_function(create_function, statement)
             case ast.Alter():
                 self._alter(statement)
             case ast.Drop():
@@ -113,7 +119,8 @@ class CatalogChanges:
             self._alter_container(statement)
             return
         if statement.kind == "FUNCTION":
-            raise self._error("functions of users are not there yet", statement)
+            self._about_function(alter_function, statement)
+            return
         identifier = self._catalogs.qualify(statement.name)
         table = self._catalogs.find(identifier)
         if table is None or isinstance(table, CatalogView) is not (statement.kind == "VIEW"):
@@ -128,9 +135,9 @@ class CatalogChanges:
             changed = replace(table, schema=schema, query=statement.action.query, sql=self._sql)
             self._catalogs.replace(identifier, changed)
         else:
-            self._catalogs.replace(identifier, self._altered(table, statement))
+            self._catalogs.replace(identifier, self._altered(table, identifier, statement))
 
-    def _altered(self, table: CatalogTable, statement: ast.Alter) -> CatalogTable:
+    def _altered(self, table: CatalogTable, identifier: Identifier, statement: ast.Alter) -> CatalogTable:
         match statement.action:
             case ast.SetOptions(options=options):
                 return replace(table, options={**table.options, **dict(options)})
@@ -138,9 +145,10 @@ class CatalogChanges:
                 if "connector" in keys:
                     raise self._error("the connector of a table cannot be reset", statement)
                 return replace(table, options={k: v for k, v in table.options.items() if k not in keys})
-        raise self._error(
-            "ALTER TABLE changes options and names; to change columns, DROP the table and CREATE it again", statement
-        )
+        try:
+            return altered(table, identifier, statement.action, self._context())
+        except SqlError as error:
+            raise self._error(str(error), statement) from None
 
     def _alter_container(self, statement: ast.Alter) -> None:
         options: dict[str, str]
@@ -174,4 +182,10 @@ class CatalogChanges:
                 identifier = self._catalogs.qualify(statement.name)
                 self._catalogs.drop(identifier, statement.kind == "VIEW", statement.temporary, statement.if_exists)
             case _:
-                raise self._error("functions of users are not there yet", statement)
+                self._about_function(drop_function, statement)
+
+    def _about_function(self, change: Callable[[Any, CatalogManager], None], statement: Statement) -> None:
+        try:
+            change(statement, self._catalogs)
+        except SqlError as error:
+            raise self._error(str(error), statement) from None

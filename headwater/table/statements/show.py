@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 
 from headwater.common.errors import SqlError
+from headwater.common.secrets import shown
+from headwater.table.catalog.catalog import TYPE, Catalog
 from headwater.table.catalog.manager import CatalogManager
 from headwater.table.catalog.objects import CatalogTable, CatalogView, Identifier, TableColumn
-from headwater.table.functions.registry import all_functions
+from headwater.table.functions.registry import all_functions, lookup
 from headwater.table.parser.ast import statements as ast
 from headwater.table.parser.printing.names import text
 from headwater.table.parser.printing.queries import print_expression, print_query
@@ -28,10 +30,9 @@ def show(statement: ast.Show, catalogs: CatalogManager, sql: str) -> TableResult
         case "VIEWS":
             return _list("view name", catalogs.list_views(*catalogs.resolve_database(statement.name)), statement)
         case "FUNCTIONS":
-            names = {each.name for each in all_functions()} | set(WINDOW_FUNCTIONS)
-            return _list("function name", sorted(name.lower() for name in names if name.isidentifier()), statement)
+            return _list("function name", known_functions(catalogs), statement)
         case "USER FUNCTIONS":
-            return _list("function name", [], statement)
+            return _list("function name", _of_users(catalogs), statement)
         case "CURRENT CATALOG":
             return TableResult.of_text(["current catalog name"], [[catalogs.current_catalog]])
         case "CURRENT DATABASE":
@@ -48,13 +49,56 @@ def show(statement: ast.Show, catalogs: CatalogManager, sql: str) -> TableResult
                 raise located(f"'{'.'.join(statement.name)}' is a {kind}", sql, statement.span)
             identifier = catalogs.qualify(statement.name)
             return TableResult.of_text(["result"], [[definition(identifier, found, catalogs.is_temporary(identifier))]])
+        case "CREATE CATALOG":
+            return TableResult.of_text(["result"], [[_catalog_definition(catalogs.catalog(statement.name[0]))]])
     raise located(f"SHOW {statement.what} is not there yet", sql, statement.span)
 
 
+def known_functions(catalogs: CatalogManager) -> list[str]:
+    """The names of all functions: the system's and the users'."""
+    names = {each.name for each in all_functions()} | set(WINDOW_FUNCTIONS) | set(_of_users(catalogs))
+    return sorted({name.lower() for name in names if name.isidentifier()})
+
+
+def _of_users(catalogs: CatalogManager) -> list[str]:
+    return catalogs.functions.names(catalogs.current_catalog, catalogs.current_database)
+
+
 def describe(statement: ast.Describe, catalogs: CatalogManager, sql: str) -> TableResult:
-    if statement.kind != "TABLE":
-        raise located(f"DESCRIBE {statement.kind} is not there yet", sql, statement.span)
-    return TableResult.of_text(_DESCRIBED, _described(_found(statement.name, catalogs, statement, sql)))
+    match statement.kind:
+        case "TABLE":
+            return TableResult.of_text(_DESCRIBED, _described(_found(statement.name, catalogs, statement, sql)))
+        case "CATALOG":
+            catalog = catalogs.catalog(statement.name[0])
+            told = {"name": catalog.name, "type": TYPE, "comment": catalog.comment or ""}
+            options = {**catalog.options, "default-database": catalog.default_database}
+        case "DATABASE":
+            name, database = catalogs.resolve_database(statement.name)
+            found = catalogs.catalog(name).get_database(database)
+            told, options = {"name": database, "comment": found.comment or ""}, found.options
+        case "FUNCTION":
+            told, options = _function(statement, catalogs, sql), {}
+        case _:
+            raise located(f"DESCRIBE {statement.kind} is not there yet", sql, statement.span)
+    if statement.extended:
+        told |= {f"option:{key}": value for key, value in shown(options).items()}
+    return TableResult.of_text(["info name", "info value"], [[key, value] for key, value in told.items()])
+
+
+def _function(statement: ast.Describe, catalogs: CatalogManager, sql: str) -> dict[str, str]:
+    name = statement.name[-1]
+    of_user = catalogs.functions.of_system(name) or catalogs.functions.of_catalog(catalogs.qualify(statement.name))
+    found = of_user or (lookup(name) if len(statement.name) == 1 else None)
+    if found is None:
+        raise located(f"there is no function '{'.'.join(statement.name)}'", sql, statement.span)
+    return {
+        "name": found.name,
+        "is system function": "false" if of_user else "true",
+        "kind": found.kind.name,
+        "is deterministic": "true" if found.deterministic else "false",
+        "signature": found.syntax,
+        "description": found.description,
+    }
 
 
 def _found(
@@ -102,6 +146,13 @@ def _extras(column: TableColumn) -> str | None:
     return None
 
 
+def _catalog_definition(catalog: Catalog) -> str:
+    comment = f"COMMENT {text(catalog.comment)}\n" if catalog.comment else ""
+    options = {**catalog.options, "default-database": catalog.default_database}
+    listed = ",\n".join(f"  {text(key)} = {text(value)}" for key, value in shown(options).items())
+    return f"CREATE CATALOG `{catalog.name}`\n{comment}WITH (\n{listed}\n)\n"
+
+
 def definition(identifier: Identifier, table: CatalogTable | CatalogView, temporary: bool) -> str:
     """The CREATE statement of a table or view."""
     word = "TEMPORARY " if temporary else ""
@@ -122,7 +173,7 @@ def definition(identifier: Identifier, table: CatalogTable | CatalogView, tempor
     comment = f"COMMENT {text(table.comment)}\n" if table.comment else ""
     keys = ", ".join(f"`{name}`" for name in table.partition_keys)
     partitioned = f"PARTITIONED BY ({keys})\n" if keys else ""
-    options = ",\n".join(f"  {text(key)} = {text(value)}" for key, value in table.options.items())
+    options = ",\n".join(f"  {text(key)} = {text(value)}" for key, value in shown(table.options).items())
     return f"CREATE {word}TABLE {identifier.quoted()} (\n{body}\n)\n{comment}{partitioned}WITH (\n{options}\n)\n"
 
 

@@ -129,9 +129,3 @@ def _from_arrow(of: pa.DataType) -> LogicalType:
 def schema_to_arrow(of: t.RowType) -> pa.Schema:
     """Return the schema of a table with the columns of `of`."""
     return pa.schema([pa.field(each.name, to_arrow(each.type), each.type.nullable) for each in of.fields])
-
-
-def schema_from_arrow(schema: pa.Schema) -> t.RowType:
-    """Return the row type of a table with that schema. It is not null itself."""
-    fields = tuple(t.RowField(each.name, from_arrow(each.type, each.nullable)) for each in schema)
-    return t.RowType(fields=fields, nullable=False)

@@ -4,14 +4,64 @@ from __future__ import annotations
 
 import datetime
 import decimal
+import inspect
 import re
 
 import pytest
 
 from headwater.common.errors import SqlError
 from headwater.common.types import Row
-from headwater.table import DataTypes, EnvironmentSettings, Session, Slide, Table, TableEnvironment, Tumble
-from headwater.table.expressions import and_, array, call, coalesce, col, concat, if_then_else, lit, not_, null_of, or_
+from headwater.table import DataTypes, EnvironmentSettings, Over, Session, Slide, Table, TableEnvironment, Tumble
+from headwater.table.expression import (
+    Expression,
+    JsonExistsOnError,
+    JsonOnNull,
+    JsonQueryOnEmptyOrError,
+    JsonQueryWrapper,
+    JsonValueOnEmptyOrError,
+    TimeIntervalUnit,
+    TimePointUnit,
+)
+from headwater.table.expression_functions import SqlFunctions
+from headwater.table.expressions import (
+    CURRENT_RANGE,
+    CURRENT_ROW,
+    UNBOUNDED_RANGE,
+    UNBOUNDED_ROW,
+    and_,
+    array,
+    call,
+    coalesce,
+    col,
+    concat,
+    concat_ws,
+    current_time,
+    date_format,
+    if_then_else,
+    json_array,
+    json_object,
+    json_string,
+    lag,
+    lit,
+    local_timestamp,
+    log,
+    map_,
+    map_from_arrays,
+    negative,
+    not_,
+    null_of,
+    or_,
+    rand_integer,
+    range_,
+    row_interval,
+    timestamp_diff,
+    to_timestamp,
+    unix_timestamp,
+    with_all_columns,
+    with_columns,
+    without_columns,
+)
+from headwater.table.functions.registry import lookup
 from headwater.table.plan.explain import explain
 
 
@@ -186,6 +236,169 @@ def test_windows(orders: Table, environment: TableEnvironment) -> None:
     )
     with pytest.raises(SqlError, match=r"must name the window: col\('w'\)"):
         orders.window(session).group_by(col("name"))
+
+
+@pytest.mark.parametrize(
+    ("preceding", "following", "frame"),
+    [
+        (None, None, ""),
+        (UNBOUNDED_RANGE, None, "RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW"),
+        (UNBOUNDED_ROW, CURRENT_ROW, "ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW"),
+        (row_interval(2), CURRENT_ROW, "ROWS BETWEEN 2 PRECEDING AND CURRENT ROW"),
+        (lit(5).minutes, CURRENT_RANGE, "RANGE BETWEEN INTERVAL '5' MINUTE PRECEDING AND CURRENT ROW"),
+    ],
+)
+def test_over_windows(
+    preceding: Expression | None, following: Expression | None, frame: str, orders: Table, environment: TableEnvironment
+) -> None:
+    window = Over.partition_by(col("name")).order_by(col("ts"))
+    framed = window if preceding is None else window.preceding(preceding)
+    framed = framed if following is None else framed.following(following)  # type: ignore[union-attr]
+    table = orders.over_window(framed.alias("w")).select(
+        col("id"), col("price").sum.over(col("w")), col("id").count.distinct.over(col("w")).alias("n")
+    )
+    over = f"OVER (PARTITION BY name ORDER BY ts {frame})"
+    same(table, f"SELECT id, SUM(price) {over}, COUNT(DISTINCT id) {over} AS n FROM orders", environment)
+
+
+def test_over_windows_without_partitions_and_two_of_them(orders: Table, environment: TableEnvironment) -> None:
+    table = orders.over_window(
+        Over.order_by(col("ts")).alias("a"), Over.order_by(col("ts")).preceding(row_interval(1)).alias("b")
+    ).select(col("id").max.over(col("a")), lag(col("id")).over(col("a")), col("id").max.over(col("b")))
+    same(
+        table,
+        "SELECT MAX(id) OVER (ORDER BY ts), LAG(id, 1) OVER (ORDER BY ts), MAX(id) OVER (ORDER BY ts ROWS 1 PRECEDING)"
+        " FROM orders",
+        environment,
+    )
+
+
+def test_mistakes_with_over_windows(orders: Table) -> None:
+    window = Over.order_by(col("ts"))
+    with pytest.raises(SqlError, match="both count rows, or both time"):
+        window.preceding(row_interval(1)).following(CURRENT_RANGE)
+    with pytest.raises(SqlError, match="expected row_interval"):
+        window.preceding(lit(3))
+    with pytest.raises(SqlError, match="two windows are called 'w'"):
+        orders.over_window(window.alias("w"), window.alias("w"))
+    with pytest.raises(SqlError, match="there is no window 'v' in WINDOW"):
+        orders.over_window(window.alias("w")).select(col("id").sum.over(col("v")))
+    with pytest.raises(SqlError, match=r"over\(\) is of an aggregate"):
+        col("id").over(col("w"))
+
+
+def test_columns_chosen_together(orders: Table, environment: TableEnvironment) -> None:
+    same(orders.select(with_columns(range_("name", "ts"))), "SELECT name, price, ts FROM orders", environment)
+    same(orders.select(with_columns(range_(1, 2), col("ts"))), "SELECT id, name, ts FROM orders", environment)
+    same(orders.select(without_columns(col("id"), 3)), "SELECT name, ts FROM orders", environment)
+    same(orders.select(with_all_columns()), "SELECT * FROM orders", environment)
+    same(orders.select(concat(with_columns("name", "name"))), "SELECT CONCAT(name, name) FROM orders", environment)
+    same(
+        orders.group_by(with_columns("id", "name")).select(with_columns("id", "name")),
+        "SELECT id, name FROM orders GROUP BY id, name",
+        environment,
+    )
+    with pytest.raises(SqlError, match="there is no column 7: the table has 4"):
+        orders.select(with_columns(7))
+
+
+def test_every_method_of_the_table_calls_a_function_that_is_there() -> None:
+    calls = [
+        getattr(col("a"), name) if isinstance(member, property) else getattr(col("a"), name)(*_arguments(member))
+        for name, member in vars(SqlFunctions).items()
+        if not name.startswith("_") and name not in _INTERVALS
+    ]
+    assert len(calls) > 100
+    assert not [each.node.name for each in calls if lookup(each.node.name[0]) is None]  # type: ignore[attr-defined]
+
+
+_UNITS = ("year", "quarter", "month", "week", "day", "hour", "minute", "second")
+_INTERVALS = {*_UNITS, *(f"{unit}s" for unit in _UNITS)}
+
+
+def _arguments(method: object) -> list[int]:
+    parameters = list(inspect.signature(method).parameters.values())[1:]  # type: ignore[arg-type]
+    return [
+        1 for each in parameters if each.default is inspect.Parameter.empty and each.kind is not each.VAR_POSITIONAL
+    ]
+
+
+JSON = "JSON_VALUE(name, '$.a' RETURNING INT DEFAULT 1 ON EMPTY ERROR ON ERROR)"
+QUERY = "JSON_QUERY(name, '$.a' WITH CONDITIONAL WRAPPER EMPTY ARRAY ON EMPTY NULL ON ERROR)"
+
+
+@pytest.mark.parametrize(
+    ("expression", "sql"),
+    [
+        (col("name").sha2(256), "SHA2(name, 256)"),
+        (col("name").left(2), "LEFT(name, 2)"),
+        (col("name").substring(2), "SUBSTRING(name FROM 2)"),
+        (col("name").locate("x", 2), "LOCATE(name, 'x', 2)"),
+        (col("name").regexp_extract("(a)", 1), "REGEXP_EXTRACT(name, '(a)', 1)"),
+        (col("name").ltrim("x"), "LTRIM(name, 'x')"),
+        (col("name").trim_leading("x"), "TRIM(LEADING 'x' FROM name)"),
+        (col("name").trim(), "TRIM(name)"),
+        (col("name").like("a%", "|"), "name LIKE 'a%' ESCAPE '|'"),
+        (col("name").concat("x"), "name || 'x'"),
+        (col("id").log(2), "LOG(2, id)"),
+        (2 ** col("id"), "POWER(2, id)"),
+        (abs(col("id")), "ABS(id)"),
+        (col("name").split(",").array_join("-"), "ARRAY_JOIN(SPLIT(name, ','), '-')"),
+        (array(1, 2).array_concat(array(3), array(4)), "ARRAY_CONCAT(ARRAY[1, 2], ARRAY[3], ARRAY[4])"),
+        (map_("a", 1).map_keys, "MAP_KEYS(MAP['a', 1])"),
+        (col("ts") + lit(1500).millis, "ts + INTERVAL '1.500' SECOND"),
+        (col("ts") + lit(2).quarters, "ts + INTERVAL '2' QUARTER"),
+        (col("ts").extract(TimeIntervalUnit.HOUR), "EXTRACT(HOUR FROM ts)"),
+        (timestamp_diff(TimePointUnit.DAY, col("ts"), col("ts")), "TIMESTAMPDIFF(DAY, ts, ts)"),
+        (col("name").is_json(), "name IS JSON"),
+        (col("name").json_exists("$.a", JsonExistsOnError.TRUE), "JSON_EXISTS(name, '$.a' TRUE ON ERROR)"),
+        (
+            col("name").json_value(
+                "$.a", DataTypes.INT(), JsonValueOnEmptyOrError.DEFAULT, 1, JsonValueOnEmptyOrError.ERROR
+            ),
+            JSON,
+        ),
+        (col("name").json_value("$.a"), "JSON_VALUE(name, '$.a' RETURNING STRING)"),
+        (
+            col("name").json_query("$.a", JsonQueryWrapper.CONDITIONAL_ARRAY, JsonQueryOnEmptyOrError.EMPTY_ARRAY),
+            QUERY,
+        ),
+        (json_object(JsonOnNull.ABSENT, "k", col("id")), "JSON_OBJECT('k' VALUE id ABSENT ON NULL)"),
+        (json_array(JsonOnNull.NULL, 1, col("id")), "JSON_ARRAY(1, id NULL ON NULL)"),
+        (json_string(col("id")), "JSON_STRING(id)"),
+        (current_time(), "CURRENT_TIME"),
+        (local_timestamp(), "LOCALTIMESTAMP"),
+        (to_timestamp("2020", "yyyy"), "TO_TIMESTAMP('2020', 'yyyy')"),
+        (date_format(col("ts"), "yyyy"), "DATE_FORMAT(ts, 'yyyy')"),
+        (unix_timestamp("2020-01-01 00:00:00"), "UNIX_TIMESTAMP('2020-01-01 00:00:00')"),
+        (rand_integer(10, 3), "RAND_INTEGER(3, 10)"),
+        (concat_ws("-", col("name"), "b"), "CONCAT_WS('-', name, 'b')"),
+        (map_from_arrays(array(1), array(2)), "MAP_FROM_ARRAYS(ARRAY[1], ARRAY[2])"),
+        (negative(col("id")), "-id"),
+        (log(col("id")), "LN(id)"),
+    ],
+)
+def test_functions_as_in_sql(expression: Expression, sql: str, orders: Table, environment: TableEnvironment) -> None:
+    same(orders.select(expression), f"SELECT {sql} FROM orders", environment)
+
+
+def test_fields_as_attributes(environment: TableEnvironment) -> None:
+    address = environment.from_elements([(Row(city="x", street=Row(number=1)),)], ["address"])
+    environment.create_temporary_view("addresses", address)
+    same(
+        address.select(address.address.city, col("address").street.number),
+        "SELECT a.address.city, a.address.street.number FROM addresses AS a",
+        environment,
+    )
+    with pytest.raises(SqlError, match="there is no field 'uper_case'"):
+        address.select(col("address").uper_case)
+
+
+def test_a_table_in_the_text_of_sql(orders: Table, environment: TableEnvironment) -> None:
+    chosen = orders.where(col("id") > 1)
+    assert str(chosen) == str(chosen)
+    same(environment.sql_query(f"SELECT id FROM {chosen}"), "SELECT id FROM orders WHERE id > 1", environment)
+    assert str(orders) != str(chosen)
 
 
 def test_mistakes(orders: Table) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from headwater.common.errors import SqlError
 from headwater.table.functions.casting import zones
 from headwater.table.functions.definition import Binding, Column, FunctionDefinition
 from headwater.table.functions.frame import Frame
@@ -75,6 +76,10 @@ def _watermark_type(types: Sequence[LogicalType]) -> LogicalType:
     return plain(precision=kind.precision)
 
 
+def _no_value(columns: Sequence[Column], binding: Binding, frame: Frame) -> Column:
+    raise SqlError("SOURCE_WATERMARK() stands alone, in WATERMARK FOR column AS SOURCE_WATERMARK()")
+
+
 def _proctime(frame: Frame) -> Any:
     return _moment(frame.now_ms)[0]
 
@@ -124,6 +129,16 @@ FUNCTIONS = (
         _proctime,
         "current_timestamp()",
         False,
+    ),
+    FunctionDefinition(
+        "SOURCE_WATERMARK",
+        FAMILY,
+        call(result=t.LocalZonedTimestampType(precision=3), nullable=True),
+        "SOURCE_WATERMARK()",
+        "In WATERMARK FOR: the watermarks of the source itself, such as those of a DataStream.",
+        compute=_no_value,
+        spark_text=lambda arguments, binding: "CAST(NULL AS TIMESTAMP)",
+        deterministic=False,
     ),
     FunctionDefinition(
         "CURRENT_WATERMARK",

@@ -10,6 +10,7 @@ from headwater.common.configuration import Configuration
 from headwater.common.errors import SqlError
 from headwater.table import DataTypes, EnvironmentSettings, ResultKind, Schema, TableDescriptor, TableEnvironment
 from headwater.table.catalog import Catalog
+from headwater.table.udf import udf
 
 
 @pytest.fixture
@@ -125,6 +126,86 @@ def test_alter(environment: TableEnvironment) -> None:
     assert rows(environment, "DESCRIBE v") == [("b", "CHAR(1)", False, None, None, None)]
 
 
+def test_alter_of_columns(environment: TableEnvironment) -> None:
+    environment.execute_sql("CREATE TABLE t (a INT, b STRING, c AS a + 1) WITH ('connector' = 'print')")
+    for change in (
+        "ADD (d TIMESTAMP(3) COMMENT 'when' FIRST, e DECIMAL(5, 2) AFTER a, f AS e * 2)",
+        "ADD (WATERMARK FOR d AS d - INTERVAL '5' SECOND, PRIMARY KEY (a) NOT ENFORCED)",
+        "MODIFY (b BIGINT FIRST, WATERMARK FOR d AS d)",
+        "RENAME b TO g",
+        "DROP c",
+    ):
+        environment.execute_sql(f"ALTER TABLE t {change}")
+    assert rows(environment, "DESCRIBE t") == [
+        ("g", "BIGINT", True, None, None, None),
+        ("d", "TIMESTAMP(3)", True, None, None, "`d`"),
+        ("a", "INT", False, "PRI(a)", None, None),
+        ("e", "DECIMAL(5, 2)", True, None, None, None),
+        ("f", "DECIMAL(16, 2)", True, None, "AS (`e` * 2)", None),
+    ]
+    environment.execute_sql("ALTER TABLE t DROP WATERMARK")
+    environment.execute_sql("ALTER TABLE t DROP PRIMARY KEY")
+    environment.execute_sql("ALTER TABLE t DROP (f, d)")
+    assert [row[0] for row in rows(environment, "DESCRIBE t")] == ["g", "a", "e"]
+
+
+@pytest.mark.parametrize(
+    ("change", "error"),
+    [
+        ("ADD a BIGINT", "there is a column 'a'; MODIFY it"),
+        ("MODIFY x INT", "there is no column 'x'"),
+        ("ADD x INT AFTER y", "there is no column 'y'"),
+        ("DROP a", "column 'c' is computed from 'a'"),
+        ("RENAME a TO x", "column 'c' is computed from 'a'"),
+        ("RENAME b TO c", "there is a column 'c'"),
+        ("DROP ts", "the watermark needs 'ts'"),
+        ("DROP k", "'k' is in the primary key"),
+        ("DROP p", "the table is PARTITIONED BY 'p'"),
+        ("ADD WATERMARK FOR ts AS ts", "the table has a watermark; MODIFY it"),
+        ("ADD PRIMARY KEY (b) NOT ENFORCED", "the table has a primary key; MODIFY it"),
+        ("MODIFY ts STRING", "a watermark needs TIMESTAMP"),
+        ("MODIFY a STRING", r"'\+' does not take STRING and INT"),
+    ],
+)
+def test_an_alteration_that_contradicts_the_table(environment: TableEnvironment, change: str, error: str) -> None:
+    environment.execute_sql(
+        "CREATE TABLE t (k INT, a INT, b STRING, c AS a + 1, ts TIMESTAMP(3), p STRING, WATERMARK FOR ts AS ts,"
+        " PRIMARY KEY (k) NOT ENFORCED) PARTITIONED BY (p) WITH ('connector' = 'print')"
+    )
+    before = rows(environment, "DESCRIBE t")
+    with pytest.raises(SqlError, match=error):
+        environment.execute_sql(f"ALTER TABLE t {change}")
+    assert rows(environment, "DESCRIBE t") == before
+
+
+def test_functions_databases_and_catalogs_are_described(environment: TableEnvironment) -> None:
+    environment.execute_sql("CREATE CATALOG c COMMENT 'mine' WITH ('type' = 'generic_in_memory')")
+    environment.execute_sql("CREATE DATABASE c.d COMMENT 'yours' WITH ('x' = '1')")
+    ((text,),) = rows(environment, "SHOW CREATE CATALOG c")
+    environment.execute_sql("DROP CATALOG c")
+    environment.execute_sql(text)
+    environment.execute_sql("CREATE DATABASE c.d COMMENT 'yours' WITH ('x' = '1')")
+    assert rows(environment, "DESCRIBE CATALOG c") == [
+        ("name", "c"), ("type", "generic_in_memory"), ("comment", "mine"),
+    ]  # fmt: skip
+    found = rows(environment, "DESCRIBE DATABASE EXTENDED c.d")
+    assert found == [("name", "d"), ("comment", "yours"), ("option:x", "1")]
+    assert ("is system function", "true") in rows(environment, "DESCRIBE FUNCTION `UPPER`")
+    environment.execute_sql("CREATE FUNCTION f AS 'tests.unit.table.catalog.test_statements.one' LANGUAGE PYTHON")
+    assert ("is system function", "false") in rows(environment, "DESCRIBE FUNCTION f")
+    environment.execute_sql("ALTER FUNCTION f AS 'tests.unit.table.catalog.test_statements.two' LANGUAGE PYTHON")
+    assert environment.sql_query("SELECT f(1) AS x").get_schema().fields[0].type.sql() == "STRING"
+    with pytest.raises(SqlError, match="there is no such function"):
+        environment.execute_sql("ALTER FUNCTION g AS 'tests.unit.table.catalog.test_statements.two' LANGUAGE PYTHON")
+    environment.execute_sql(
+        "ALTER FUNCTION IF EXISTS g AS 'tests.unit.table.catalog.test_statements.two' LANGUAGE PYTHON"
+    )
+
+
+one = udf(lambda x: x, result_type="INT")
+two = udf(lambda x: str(x), result_type="STRING")
+
+
 def test_a_view_refers_to_what_was_current_when_it_was_made(environment: TableEnvironment) -> None:
     environment.execute_sql("CREATE TABLE t (a INT) WITH ('connector' = 'print')")
     environment.execute_sql("CREATE VIEW v AS SELECT a FROM t")
@@ -174,5 +255,4 @@ def test_settings(environment: TableEnvironment) -> None:
 def test_a_configuration_chooses_the_mode() -> None:
     batch = TableEnvironment.create(Configuration.from_dict({"execution.runtime-mode": "BATCH"}))
     assert "Spark SQL" in batch.explain_sql("SELECT 1")
-    with pytest.raises(SqlError, match="streaming mode cannot run SQL yet"):
-        TableEnvironment.create(Configuration()).execute_sql("SELECT 1")
+    assert "Physical Plan" in TableEnvironment.create(Configuration()).explain_sql("SELECT 1")

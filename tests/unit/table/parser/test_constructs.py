@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from headwater.table.parser.parse import parse_statement, parse_statements
-from headwater.table.parser.printing.statements import print_statement
+from tests.unit.table.parser.statement_text import print_statement
 
 HERE = Path(__file__).parent
 CONSTRUCTS = (HERE / "constructs.sql").read_text(encoding="utf-8").rstrip("\n").split("\n---\n")

@@ -71,7 +71,7 @@ CASES = [
     ("SELECT TUMBLE_START(ts, INTERVAL '2' DAY) FROM t GROUP BY TUMBLE(ts, INTERVAL '1' DAY)", "is of another window"),
     ("SELECT (SELECT id, name FROM t) FROM u", "a query as a value has one column, this one has 2"),
     ("SELECT id FROM u WHERE id IN (SELECT id, name FROM t)", "IN compares 1 value(s) with 2 column(s)"),
-    ("SELECT * FROM t FOR SYSTEM_TIME AS OF TIMESTAMP '2020-01-01 00:00:00'", "is not there yet in batch mode"),
+    ("SELECT * FROM t FOR SYSTEM_TIME AS OF TIMESTAMP '2020-01-01 00:00:00'", "stands on the right side of a join"),
     ("WITH w (a, b) AS (SELECT 1) SELECT * FROM w", "'w' names 2 columns, its query has 1"),
     ("SELECT GROUPING(name) FROM t GROUP BY id", "GROUPING takes expressions of GROUP BY"),
 ]  # fmt: skip
@@ -103,15 +103,24 @@ STATEMENTS = [
     ("CREATE TABLE x LIKE nowhere", "there is no table 'nowhere'"),
     ("CREATE VIEW x (a, b) AS SELECT 1", "the view names 2 columns, its query has 1"),
     ("CREATE CATALOG c WITH ('type' = 'hive')", "the type of a catalog is 'generic_in_memory', found 'hive'"),
-    ("CREATE FUNCTION f AS 'a.B'", "is not there yet"),
+    ("CREATE FUNCTION f AS 'a.B'", "functions here are of Python"),
     ("DROP TABLE v", "there is no table 'default_catalog.default_database.v'; it is a view"),
     ("DROP TABLE nowhere", "there is no table 'default_catalog.default_database.nowhere'"),
     ("USE nowhere", "catalog 'default_catalog' has no database 'nowhere'"),
     ("USE CATALOG nowhere", "there is no catalog 'nowhere'; there are default_catalog"),
     ("DESCRIBE nowhere", "there is no table 'nowhere'"),
     ("SHOW CREATE VIEW t", "'t' is a table"),
-    ("ALTER TABLE t DROP id", "ALTER TABLE changes options and names"),
+    ("ALTER TABLE t DROP idd", "there is no column 'idd'"),
     ("DROP DATABASE default_database", "is in use"),
+    ("SELECT /*+ BROADCST(u) */ id FROM u", "there is no hint 'BROADCST'; did you mean 'BROADCAST'?"),
+    ("SELECT /*+ BROADCAST(uu) */ id FROM u", "BROADCAST: there is no 'uu' in FROM (there is u); did you mean 'u'?"),
+    ("SELECT /*+ STATE_TTL('x' = '1d') */ id FROM u", "STATE_TTL: there is no 'x' in FROM (there is u)"),
+    ("SELECT id FROM u /*+ OPTION('a' = 'b') */", "there is no hint 'OPTION' for a table; did you mean 'OPTIONS'?"),
+    ("SELECT id FROM v /*+ OPTIONS('a' = 'b') */", "is a view, which has no options"),
+    ("SELECT /*+ LOOKUP('table' = 'u') */ id FROM u", "LOOKUP: 'u' is not joined FOR SYSTEM_TIME AS OF"),
+    ("SELECT /*+ LOOKUP('tabel' = 'u') */ id FROM u", "LOOKUP has no option 'tabel'; did you mean 'table'?"),
+    ("SELECT /*+ LOOKUP('async' = 'true') */ id FROM u", "LOOKUP needs the option 'table'"),
+    ("SELECT /*+ LOOKUP('table' = 'u', 'async' = 'yes') */ id FROM u", "'async' = 'yes' is neither true nor false"),
     ("SELECT * FROM u /*+ OPTIONS('number-of-rowz' = '1') */", "did you mean 'number-of-rows'?"),
 ]  # fmt: skip
 
@@ -125,10 +134,7 @@ def test_a_wrong_statement_changes_nothing(sql: str, error: str, environment: Ta
     assert (environment.list_tables(), environment.list_catalogs(), environment.get_current_database()) == before
 
 
-def test_streaming_mode_says_that_it_is_not_there() -> None:
+def test_a_stream_is_no_dataframe() -> None:
     environment = TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
-    table = environment.from_elements([(1,)], ["a"])
-    with pytest.raises(SqlError, match="streaming mode cannot run SQL yet"):
-        table.execute()
-    with pytest.raises(SqlError, match="streaming mode cannot run SQL yet"):
-        environment.execute_sql("SELECT 1")
+    with pytest.raises(SqlError, match="a DataFrame of Spark is the result of a batch"):
+        environment.from_elements([(1,)], ["a"]).to_dataframe()

@@ -1,4 +1,4 @@
-"""Statements as text that parses to the same tree."""
+"""Statements as text that parses to the same tree: only tests print statements, the product prints queries."""
 
 from __future__ import annotations
 

@@ -1,0 +1,9 @@
+-- The same from every bid on: times may overlap.
+SELECT bidder, began, ended, average
+FROM bid MATCH_RECOGNIZE (
+  PARTITION BY bidder ORDER BY `dateTime`
+  MEASURES FIRST(LOW.`dateTime`) AS began, LAST(LOW.`dateTime`) AS ended, AVG(LOW.price) AS average
+  ONE ROW PER MATCH AFTER MATCH SKIP TO NEXT ROW
+  PATTERN (LOW+ OTHER)
+  DEFINE LOW AS AVG(LOW.price) < 100000
+)

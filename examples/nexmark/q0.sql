@@ -1,0 +1,2 @@
+-- Pass through: what reading and writing costs.
+SELECT auction, bidder, price, `dateTime`, extra FROM bid

@@ -1,0 +1,1 @@
+"""`headwater sql`: the SQL client."""

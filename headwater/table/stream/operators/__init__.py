@@ -1,0 +1,1 @@
+"""The operators of SQL on streams. Pure: no Spark, no I/O, no clock."""

@@ -1,0 +1,83 @@
+"""Operators that hold results of a window until it is over. The window's end is part of the key."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from headwater.operators.functions.runtime_context import RuntimeContext
+from headwater.operators.window.base import LATE_RECORDS_DROPPED
+from headwater.state.timers import TimerQueue
+from headwater.table.plan.expressions import Column
+from headwater.table.stream.changes import Changes
+from headwater.table.stream.keys import KeyColumns
+from headwater.table.stream.operators.base import EpochOperator
+from headwater.table.stream.operators.windows_time import clock_of
+
+
+class HeldWindows:
+    """Tells which windows are over, which rows are late, and keeps a timer for each key that is held.
+
+    `end` is the column of the window's end, one of the columns that `keys` are. Event time, or processing time.
+    `zoned`: bounds are local times (see `windows_time`). When the input ends, all windows are over.
+    """
+
+    def __init__(self, operator: EpochOperator, keys: KeyColumns, end: Column, event_time: bool, zoned: bool) -> None:
+        self._operator = operator
+        self._column = [column.id for column in operator.inputs[0]].index(end.id)
+        self._place = keys.places.index(self._column)
+        self._single = len(keys.places) == 1
+        self._event_time = event_time
+        self._clock_ms = clock_of(operator.zone, zoned)
+        self._late_dropped = RuntimeContext(operator.context).get_metrics_group().counter(LATE_RECORDS_DROPPED)
+
+    def in_time(self, changes: Changes) -> Changes:
+        """Leave out rows of windows that were over before the epoch. They are counted."""
+        if not self._event_time or not len(changes):
+            return changes
+        ends = changes.rows.column(self._column).cast(pa.int64()).dictionary_encode()
+        before = self._operator.watermark_before
+        over = np.array([self._clock_ms(end) - 1 <= before for end in ends.dictionary.to_pylist()])
+        late = over[ends.indices.to_numpy()]
+        if not late.any():
+            return changes
+        self._late_dropped.inc(int(np.count_nonzero(late)))
+        return changes.take(np.flatnonzero(~late))
+
+    def over(self, keys: Sequence[Any]) -> np.ndarray:
+        """Whether the window of each key is over now."""
+        return self._last_ms(keys) <= self._now()
+
+    def update(self, keys: Sequence[Any], was: np.ndarray, is_: np.ndarray) -> None:
+        """Set timers for the keys that are held now and were not; delete those of the others."""
+        timers, ends = self._timers, self._last_ms(keys).tolist()
+        for place in np.flatnonzero(is_ & ~was).tolist():
+            timers.register(ends[place], keys[place])
+        for place in np.flatnonzero(was & ~is_).tolist():
+            timers.delete(ends[place], keys[place])
+
+    def hold(self, keys: Sequence[Any]) -> None:
+        """Set timers for keys that may have one."""
+        for key, end in zip(keys, self._last_ms(keys).tolist(), strict=True):
+            self._timers.register(end, key)
+
+    def due(self) -> list[Any]:
+        """Take out the keys that are held and whose window is over."""
+        return [key for _, key, _ in self._timers.pop_due(self._now())]
+
+    @property
+    def _timers(self) -> TimerQueue:
+        backend = self._operator.backend
+        return backend.event_timers if self._event_time else backend.processing_timers
+
+    def _now(self) -> int:
+        context = self._operator.context
+        return context.watermark if self._event_time or self._operator.ended else context.processing_time_ms
+
+    def _last_ms(self, keys: Sequence[Any]) -> np.ndarray:
+        """The last millisecond of the window of each key."""
+        ends = keys if self._single else (key[self._place] for key in keys)
+        return np.fromiter((self._clock_ms(end) - 1 for end in ends), np.int64, len(keys))

@@ -1,0 +1,1 @@
+"""Functions of users as functions of SQL: their types, and how they are called on columns."""
