@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 
 from headwater.cli import remote_jobs
@@ -17,8 +18,13 @@ def checkpoint(arguments: Sequence[str]) -> int:
         description="Complete a checkpoint of a running job now. headwater checkpoints lists those that there are.",
     )
     add_job_arguments(parser)
+    parser.add_argument(
+        "-full", "--full", action="store_true", help="as in Flink; here the job decides which snapshots are full"
+    )
     remote_jobs.add_server(parser)
     given = parser.parse_args(list(arguments))
+    if given.full:
+        print("note: the job decides which snapshots are full; this checkpoint is one as configured", file=sys.stderr)
     if given.jobmanager is not None:
         return remote_jobs.checkpoint(remote_jobs.client_of(given.jobmanager, "headwater checkpoint"), given.job)
     directory = run_directory(given.state_dir)

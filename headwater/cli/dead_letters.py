@@ -1,16 +1,18 @@
-"""`headwater dead-letters`: what a job refused, from the files it wrote them to."""
+"""`headwater dead-letters`: what a job refused, from the files it wrote them to, and its way back into the job."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import os
+from collections.abc import Sequence
 
-from headwater.cli.running_jobs import add_state_directory, find_job, matching, run_directory
+from headwater.checkpoint.storage.base import is_remote, local_path
+from headwater.cli.running_jobs import JOB_HELP, add_state_directory, find_job, matching, run_directory
 from headwater.cli.table import print_table, shown, utc
 from headwater.cli.usage import Parser
 from headwater.common.config_options import DEAD_LETTERS_DIRECTORY
-from headwater.common.dead_letter import SOURCE, DeadLetter
-from headwater.common.errors import HeadwaterError, SerializationError
-from headwater.datastream.connectors.file_access import find_files, open_decompressed
+from headwater.common.dead_letter import REPLAYED, SOURCE, DeadLetter
+from headwater.common.errors import HeadwaterError
+from headwater.datastream.dead_letter_files import DeadLetterBox
 from headwater.runtime.job.control_client import ask
 
 _COLUMNS = ("REFUSED (UTC)", "STAGE", "OPERATOR", "WHERE", "ERROR", "ID")
@@ -18,7 +20,7 @@ _ERROR_CHARS = 60
 
 
 def dead_letters(arguments: Sequence[str]) -> int:
-    """List the letters below a directory, or show one of them in full."""
+    """List the letters below a directory, show one of them in full, or put them through again."""
     parser = Parser(
         prog="headwater dead-letters",
         description=(
@@ -27,24 +29,37 @@ def dead_letters(arguments: Sequence[str]) -> int:
             "with_dead_letters was given."
         ),
     )
-    verbs = parser.add_subparsers(dest="verb", required=True, metavar="list|show")
+    verbs = parser.add_subparsers(dest="verb", required=True, metavar="list|show|replay")
     listing = verbs.add_parser("list", help="one line per letter, the oldest first")
     listing.add_argument("job", metavar="JOB|DIR")
     listing.add_argument("--operator", metavar="NAME", help="only those of the operator with this name or uid")
+    listing.add_argument("--done", action="store_true", help="also those that were put through again")
     listing.add_argument("--json", action="store_true", help="the letters as they are stored, for tools")
     showing = verbs.add_parser("show", help="one letter in full")
     showing.add_argument("job", metavar="JOB|DIR")
     showing.add_argument("id", metavar="ID", help="as `list` shows it, or its beginning")
-    for verb in (listing, showing):
+    replaying = verbs.add_parser(
+        "replay",
+        help="put letters through again, into the running job, at the operator that refused them",
+        description="Waits until that is committed. A letter that is refused again becomes a new one.",
+    )
+    replaying.add_argument("job", metavar="JOB", help=JOB_HELP)
+    replaying.add_argument("ids", metavar="ID", nargs="*", help="as `list` shows it, or its beginning")
+    replaying.add_argument("--all", action="store_true", help="all letters that wait")
+    replaying.add_argument(
+        "--dir", metavar="DIR", help="where they are, if not in the job's headwater.dead-letters.dir"
+    )
+    for verb in (listing, showing, replaying):
         add_state_directory(verb)
     given = parser.parse_args(list(arguments))
-    letters = sorted(
-        _letters(_directory(given.job, given.state_dir)), key=lambda letter: (letter.rejected_at_ms, letter.id)
-    )
+    if given.verb == "replay":
+        return _replay(given.job, given.dir, given.ids, given.all, given.state_dir)
+    box = DeadLetterBox.read(_directory(given.job, given.state_dir))
     if given.verb == "show":
-        _show(letters, given.id)
+        _show(box, given.id)
         return 0
-    chosen = [each for each in letters if given.operator in (None, each.operator, each.operator_uid)]
+    known = box.letters if given.done else box.open
+    chosen = [each for each in known if given.operator in (None, each.operator, each.operator_uid)]
     if given.json:
         for letter in chosen:
             print(letter.to_json().decode())
@@ -70,31 +85,15 @@ def _directory(wanted: str, state_directory: str | None) -> str:
     return str(found)
 
 
-def _letters(directory: str) -> Iterator[DeadLetter]:
-    for file in find_files(directory, must_exist=True):
-        with open_decompressed(file.path) as lines:
-            for number, line in enumerate(lines, 1):
-                try:
-                    yield DeadLetter.from_json(line)
-                except SerializationError as error:
-                    raise HeadwaterError(f"file {file.path}, line {number}: {error}") from None
-
-
 def _row(letter: DeadLetter) -> tuple[str, ...]:
     error = next((line for line in letter.error.splitlines() if line.strip()), "")
     short = error if len(error) <= _ERROR_CHARS else error[:_ERROR_CHARS] + "..."
     return utc(letter.rejected_at_ms), letter.stage, letter.operator, letter.where, short, letter.id
 
 
-def _show(letters: Sequence[DeadLetter], wanted: str) -> None:
-    found = [letter for letter in letters if letter.id == wanted] or [
-        letter for letter in letters if letter.id.startswith(wanted)
-    ]
-    if not found:
-        raise HeadwaterError(f"no dead letter with the id {wanted!r}; `headwater dead-letters list` shows all")
-    if len({letter.id for letter in found}) > 1:
-        raise HeadwaterError(f"{len(found)} dead letters begin with {wanted!r}; give more of the id")
-    letter = found[0]
+def _show(box: DeadLetterBox, wanted: str) -> None:
+    letter = box.find(wanted)
+    answer = box.answers.get(letter.id)
     facts = {
         "id": letter.id,
         "job": letter.job_id,
@@ -102,6 +101,8 @@ def _show(letters: Sequence[DeadLetter], wanted: str) -> None:
         "stage": letter.stage,
         "where": letter.where,
         "refused": f"{utc(letter.rejected_at_ms)} UTC, epoch {letter.epoch}",
+        **({"replaces": letter.replaces} if letter.replaces else {}),
+        **({} if answer is None else {"put through": _became(answer)}),
         "timestamp": "none" if letter.timestamp_ms is None else f"{utc(letter.timestamp_ms)} UTC",
         **{f"attribute {name}": repr(value) for name, value in letter.attributes.items()},
         "raw" if letter.stage == SOURCE else "pickled": "none" if letter.raw is None else repr(letter.raw),
@@ -112,3 +113,24 @@ def _show(letters: Sequence[DeadLetter], wanted: str) -> None:
     print("error:")
     for line in letter.error.splitlines():
         print(f"  {shown(line)}")
+
+
+def _became(answer: DeadLetter) -> str:
+    when = f"{utc(answer.rejected_at_ms)} UTC, epoch {answer.epoch}"
+    return f"{when}: done" if answer.stage == REPLAYED else f"{when}: refused again, as {answer.id}"
+
+
+def _replay(wanted: str, directory: str | None, ids: Sequence[str], every: bool, state_directory: str | None) -> int:
+    if bool(ids) == every:
+        raise HeadwaterError("name the letters to put through again by their ids, or give --all")
+    jobs = run_directory(state_directory)
+    job = find_job(jobs, wanted)
+    where = directory or _directory(wanted, state_directory)
+    where = where if is_remote(where) else os.path.abspath(local_path(where))
+    answer = ask(jobs, job, "replay", directory=where, ids=None if every else list(ids))
+    print(f"{len(answer['done'])} done")
+    for old, new in answer["refused_again"].items():
+        print(f"{old}: refused again, as {new}")
+    for letter, problem in answer["not_possible"].items():
+        print(f"{letter}: {problem}")
+    return 1 if answer["refused_again"] or answer["not_possible"] else 0

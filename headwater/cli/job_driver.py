@@ -33,7 +33,7 @@ from headwater.common.job_client import JobClient
 from headwater.common.job_status import JobStatus
 from headwater.common.machine.processes import name_this_process, start_time
 from headwater.compat import pyflink_imports
-from headwater.datastream.executor import set_executor
+from headwater.datastream.executor import Executor, set_executor
 from headwater.graph.plan import JobPlan
 from headwater.runtime.epoch.engine import EngineLostError
 from headwater.runtime.job import launcher
@@ -70,12 +70,14 @@ def main(arguments: list[str]) -> int:
     submission = folder.submission()
     assert submission is not None, "a job is ordered after it was submitted"
     jobs = _Jobs(folder, number)
-    code = _run(folder, submission, jobs)
+    code = run_submission(folder, submission, jobs)
+    jobs.wait()
     folder.ended(number, jobs.end(code))
     return code
 
 
-def _run(folder: JobFolder, submission: SubmittedJob, jobs: _Jobs) -> int:
+def run_submission(folder: JobFolder, submission: SubmittedJob, executor: Executor) -> int:
+    """Run the program in this process, its jobs by `executor`, and return its exit code."""
     settings = Configuration.from_dict(submission.settings)
     archive = [submission.program] if submission.program.endswith(".zip") else []
     files = [str(folder.files / name) for name in (*archive, *submission.python_files)]
@@ -86,7 +88,7 @@ def _run(folder: JobFolder, submission: SubmittedJob, jobs: _Jobs) -> int:
     make_importable(files)
     set_session_defaults(settings)
     pyflink_imports.install()
-    set_executor(jobs)
+    set_executor(executor)
     try:
         path, source = _program(folder, submission)
         code = run_program(path, source, submission.arguments)
@@ -97,7 +99,6 @@ def _run(folder: JobFolder, submission: SubmittedJob, jobs: _Jobs) -> int:
         code = left.code if isinstance(left.code, int) else 0 if left.code is None else 1
         if isinstance(left.code, str):
             print(left.code, file=sys.stderr)
-    jobs.wait()
     return code
 
 

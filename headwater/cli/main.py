@@ -16,6 +16,7 @@ from headwater.common.errors import HeadwaterError
 
 VERBS = {
     "run": ("headwater.cli.run:run", "run a program; its imports may say headwater or pyflink"),
+    "sql": ("headwater.cli.sql.client:sql", "the SQL client: a prompt, a file (-f) or a pipe"),
     "list": (
         "headwater.cli.list_jobs:list_jobs",
         "the running jobs: epoch, rate, uptime, parallelism, checkpoint directory",
@@ -37,7 +38,10 @@ VERBS = {
         "headwater.cli.savepoint:savepoint",
         "trigger, list, inspect, dispose; compare one with a program before a start",
     ),
-    "dead-letters": ("headwater.cli.dead_letters:dead_letters", "list and show the records that a job refused"),
+    "dead-letters": (
+        "headwater.cli.dead_letters:dead_letters",
+        "list, show and replay the records that a job refused",
+    ),
     "server": ("headwater.cli.server:server", "take programs, run each in its own process, answer over HTTP"),
     "shadow": (
         "headwater.cli.shadow:shadow",

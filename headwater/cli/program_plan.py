@@ -13,7 +13,7 @@ from headwater.datastream.executor import set_executor
 from headwater.graph.plan import JobPlan
 
 
-class _PlanMade(BaseException):
+class PlanMade(BaseException):
     """Ends the program. Not an Exception: programs catch those."""
 
     def __init__(self, plan: JobPlan, configuration: Configuration) -> None:
@@ -22,9 +22,11 @@ class _PlanMade(BaseException):
         self.configuration = configuration
 
 
-class _PlanningExecutor:
+class PlanningExecutor:
+    """Ends a program at its first `execute()`, with `PlanMade`."""
+
     def launch(self, plan: JobPlan, configuration: Configuration, replan: Any) -> NoReturn:
-        raise _PlanMade(plan, configuration)
+        raise PlanMade(plan, configuration)
 
 
 @dataclass(frozen=True)
@@ -43,10 +45,10 @@ def plan_of_program(given: RunArguments) -> tuple[PlannedJob | None, int]:
     source = prepare_program(given)
     if source is None:
         return None, USAGE_ERROR
-    set_executor(_PlanningExecutor())
+    set_executor(PlanningExecutor())
     try:
         code = run_program(given.program, source, given.arguments)
-    except _PlanMade as made:
+    except PlanMade as made:
         return PlannedJob(made.plan, made.configuration), 0
     finally:
         set_executor(None)

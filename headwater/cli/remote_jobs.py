@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from headwater.cli.usage import FAILURE, Parser, UsageError, nearest
-from headwater.common.config_options import SERVER_TOKEN, SERVER_TOKEN_FILE, resolve
+from headwater.common.config_options import REST_ADDRESS, REST_PORT, SERVER_TOKEN, SERVER_TOKEN_FILE, resolve
 from headwater.common.configuration import Configuration
 from headwater.common.errors import HeadwaterError
 from headwater.server.client import RestClient, is_server_address
@@ -16,15 +16,30 @@ from headwater.server.client import RestClient, is_server_address
 RUNNING = ("RUNNING", "RESTARTING", "CANCELLING", "FAILING", "RECONCILING")
 SCHEDULED = ("CREATED", "INITIALIZING")
 ENDED = ("FINISHED", "CANCELED", "FAILED")
+LOCAL = "local"
+"""What -m says for the jobs of this machine."""
 _WAITING = "Waiting for response..."
 _POLL_SECONDS = 0.2
 
 
 def add_server(parser: Parser) -> None:
-    """Add the option that names a server."""
+    """Add the option that names a server. Its value is None for the jobs of this machine."""
     parser.add_argument(
-        "-m", "--jobmanager", metavar="HOST:PORT", help="a job of the server there, instead of one of this machine"
+        "-m",
+        "--jobmanager",
+        metavar="HOST:PORT",
+        type=lambda given: None if given == LOCAL else given,
+        default=default_server(),
+        help=f"a job of the server there, instead of one of this machine; {REST_ADDRESS.key} is the default, "
+        f"'{LOCAL}' is this machine",
     )
+
+
+def default_server() -> str | None:
+    """Return host:port of the server that the settings name, if they do."""
+    settings = resolve(Configuration())
+    host = settings.get(REST_ADDRESS)
+    return f"{host}:{settings.get(REST_PORT).partition('-')[0]}" if host else None
 
 
 def client_of(address: str, command: str) -> RestClient:
@@ -101,25 +116,69 @@ def cancel(client: RestClient, wanted: str) -> int:
     return 0
 
 
-def stop(client: RestClient, wanted: str, directory: str | None, *, drain: bool) -> int:
+def cancel_with_savepoint(client: RestClient, wanted: str, directory: str | None) -> int:
     job_id = find(client, wanted)
-    print(f'{"Draining" if drain else "Suspending"} job "{job_id}" with a CANONICAL savepoint.', flush=True)
-    print(f"Triggering stop-with-savepoint for job {job_id}.\n{_WAITING}", flush=True)
+    print(cancelling_with_savepoint(job_id, directory), flush=True)
+    body = {"cancel-job": True} | ({"target-directory": directory} if directory else {})
+    trigger = client.post(f"/jobs/{job_id}/savepoints", body)["request-id"]
+    path = client.wait(f"/jobs/{job_id}/savepoints", trigger)["location"]
+    wait_for_end(client, job_id)
+    print(f"Cancelled job {job_id}. Savepoint stored in {path}.")
+    return 0
+
+
+def cancelling_with_savepoint(job_id: str, directory: str | None) -> str:
+    """What Flink's client prints before it asks."""
+    where = directory or "default savepoint directory"
+    return (
+        'DEPRECATION WARNING: Cancelling a job with savepoint is deprecated. Use "stop" instead.\n'
+        f"Cancelling job {job_id} with CANONICAL savepoint to {where}."
+    )
+
+
+def stop(client: RestClient, wanted: str, directory: str | None, *, drain: bool, detached: bool = False) -> int:
+    job_id = find(client, wanted)
+    print(stopping(job_id, drain, detached), flush=True)
     body = {"drain": drain} | ({"targetDirectory": directory} if directory else {})
     trigger = client.post(f"/jobs/{job_id}/stop", body)["request-id"]
+    if detached:
+        print(f"Successfully trigger stop-with-savepoint, triggerId: {trigger}")
+        return 0
     print(f"Savepoint completed. Path: {client.wait(f'/jobs/{job_id}/stop', trigger)['location']}", flush=True)
     wait_for_end(client, job_id)
     return 0
 
 
-def savepoint(client: RestClient, wanted: str, directory: str | None) -> int:
+def savepoint(client: RestClient, wanted: str, directory: str | None, *, detached: bool = False) -> int:
     job_id = find(client, wanted)
-    print(f"Triggering savepoint for job {job_id}.\n{_WAITING}", flush=True)
+    print(triggering("savepoint", job_id, detached), flush=True)
     trigger = client.post(f"/jobs/{job_id}/savepoints", {"target-directory": directory} if directory else {})
+    if detached:
+        print(f"Successfully trigger manual savepoint, triggerId: {trigger['request-id']}")
+        return 0
     path = client.wait(f"/jobs/{job_id}/savepoints", trigger["request-id"])["location"]
-    print(f"Savepoint completed. Path: {path}")
-    print("You can resume your program from this savepoint with the run command.")
+    print(savepoint_made(path))
     return 0
+
+
+def savepoint_made(path: str) -> str:
+    """What Flink's client prints when it has been told."""
+    return f"Savepoint completed. Path: {path}\nYou can resume your program from this savepoint with the run command."
+
+
+def stopping(job_id: str, drain: bool, detached: bool) -> str:
+    """What Flink's client prints before it asks."""
+    first = f'{"Draining" if drain else "Suspending"} job "{job_id}" with a CANONICAL savepoint.'
+    return f"{first}\n{triggering('stop-with-savepoint', job_id, detached)}"
+
+
+def triggering(what: str, job_id: str, detached: bool) -> str:
+    """What Flink's client prints before it asks."""
+    return (
+        f"Triggering {what} in detached mode for job {job_id}."
+        if detached
+        else (f"Triggering {what} for job {job_id}.\n{_WAITING}")
+    )
 
 
 def checkpoint(client: RestClient, wanted: str) -> int:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
 from headwater.checkpoint.storage.base import is_remote, local_path
+from headwater.cli.remote_jobs import default_server
 from headwater.cli.usage import Parser, UsageError, nearest
 from headwater.common.config_options import (
     CHECKPOINT_DIRECTORY,
@@ -18,6 +20,7 @@ from headwater.common.config_options import (
     PYTHON_REQUIREMENTS,
     RECOVERY_CLAIM_MODE,
     RECOVERY_PATH,
+    REST_ADDRESS,
 )
 from headwater.common.configuration import Configuration
 from headwater.server.client import is_server_address
@@ -25,9 +28,13 @@ from headwater.server.client import is_server_address
 _TAKES_A_VALUE = (
     "-p", "--parallelism", "-D", "--define", "-m", "--master", "--jobmanager", "-c", "--checkpoint-dir",
     "-s", "--from-savepoint", "--fromSavepoint", "-py", "--python", "-pyfs", "--pyFiles", "-pyreq", "--pyRequirements",
+    "-cm", "--claimMode", "-rm", "--restoreMode", "-pym", "--pyModule", "-pyexec", "--pyExecutable",
+    "-pyclientexec", "--pyClientExecutable", "-pyarch", "--pyArchives", "-t", "--target",
 )  # fmt: skip
 _STANDS_ALONE = ("-n", "--allow-non-restored-state", "--allowNonRestoredState", "--claim", "-d", "--detached")
-_ONLY_BEFORE_THE_PROGRAM = ("-s", "-n", "-d", "-py", "-pyfs", "-pyreq")
+_ONLY_BEFORE_THE_PROGRAM = (
+    "-s", "-n", "-d", "-t", "-py", "-pyfs", "-pyreq", "-cm", "-rm", "-pym", "-pyexec", "-pyclientexec", "-pyarch",
+)  # fmt: skip
 """After the program's name these belong to the program: many programs have such options."""
 _HELP = ("-h", "--help")
 
@@ -60,7 +67,7 @@ def parse_run_arguments(given: Sequence[str], command: str = COMMAND) -> RunArgu
     ours, rest = _split_options(given)
     if any(word in _HELP for word in ours):
         _parser().parse_args(["--help"])
-    named = next((value for word, value in pairwise(ours) if word in ("-py", "--python")), None)
+    named = _program_of_an_option(ours, command)
     if named is None and (not rest or rest[0] == "--"):
         raise UsageError(f"{command}: no program given; see {command} --help")
     program, *rest = rest if named is None else [named, *rest]
@@ -72,10 +79,17 @@ def parse_run_arguments(given: Sequence[str], command: str = COMMAND) -> RunArgu
         rest = rest[1:]
     chosen = _parser(command).parse_args([*ours, *more])
     server = chosen.master if chosen.master is not None and is_server_address(chosen.master) else None
+    server = server or _server_of_target(chosen.target, command)
     if server is not None and command != COMMAND:
         raise UsageError(f"{command}: -m {server} is a server, but this runs here; expected a Spark master")
     if chosen.detached and server is None:
         raise UsageError(f"{command}: -d needs a server to leave the job to: -m HOST:PORT (headwater server)")
+    for given_word, option, cure in (
+        (chosen.pyarch, "-pyarch", "archives are not unpacked; give code with -pyfs, data as a path that all see"),
+        (chosen.pyclientexec, "-pyclientexec", "the program runs in this Python; start headwater with the other one"),
+    ):
+        if given_word is not None:
+            raise UsageError(f"{command}: {option} {given_word}: {cure}")
     files = [part for each in chosen.python_files or () for part in each.split(",") if part]
     settings = _settings(chosen, command, server)
     if server is None:
@@ -119,6 +133,8 @@ def _settings(chosen: argparse.Namespace, command: str, server: str | None) -> C
         if not equals or not key.strip():
             raise UsageError(f"{command}: -D {pair}: expected key=value, for example -D parallelism.default=2")
         settings.set_string(key.strip(), value)
+    if chosen.pyexec is not None:
+        settings.set_string("python.executable", chosen.pyexec)
     if chosen.parallelism is not None:
         settings.set_string(PARALLELISM.key, chosen.parallelism)
     if chosen.master is not None and server is None:
@@ -129,11 +145,59 @@ def _settings(chosen: argparse.Namespace, command: str, server: str | None) -> C
         path = chosen.from_savepoint
         absolute = path if server is None or is_remote(path) else str(local_path(path))  # it has another directory
         settings.set_string(RECOVERY_PATH.key, absolute)
-    if chosen.claim:
-        settings.set_string(RECOVERY_CLAIM_MODE.key, "CLAIM")
+    claim_mode = "CLAIM" if chosen.claim else _claim_mode(chosen.claim_mode, command)
+    if claim_mode is not None:
+        settings.set_string(RECOVERY_CLAIM_MODE.key, claim_mode)
     if chosen.allow_non_restored_state:
         settings.set_string(IGNORE_UNCLAIMED_STATE.key, "true")
     return settings
+
+
+def _program_of_an_option(words: Sequence[str], command: str) -> str | None:
+    """The file that -py names, or that has the module of -pym: among the files of -pyfs, or in this directory."""
+    options = dict(pairwise(words))
+    program, module = (
+        next((options[name] for name in names if name in options), None)
+        for names in (("-py", "--python"), ("-pym", "--pyModule"))
+    )
+    if module is None:
+        return program
+    if program is not None:
+        raise UsageError(f"{command}: both -py {program} and -pym {module} name the program; expected one of them")
+    files = options.get("-pyfs", options.get("--pyFiles", "")).split(",")
+    places = [place for each in files if each for place in (each, os.path.dirname(os.path.abspath(each)))]
+    for place in [*places, os.getcwd()]:
+        for ending in (".py", "/__main__.py"):
+            path = os.path.join(place, module.replace(".", "/") + ending)
+            if os.path.isfile(path):
+                return path
+    raise UsageError(
+        f"{command}: -pym {module}: there is no such module beside or in the files of -pyfs, or in {os.getcwd()}; zips "
+        "are not searched: name the program's file with -py"
+    )
+
+
+def _server_of_target(target: str | None, command: str) -> str | None:
+    """The server that Flink's -t means, if it means one."""
+    if target in (None, "local"):
+        return None
+    if target != "remote":
+        raise UsageError(
+            f"{command}: -t {target}: expected local (here, in Spark), or remote (the server at {REST_ADDRESS.key}); a "
+            "cluster of Spark's is named by -m, such as -m yarn"
+        )
+    server = default_server()
+    if server is None:
+        raise UsageError(f"{command}: -t remote: no server is known; set {REST_ADDRESS.key}, or give -m HOST:PORT")
+    return server
+
+
+def _claim_mode(given: str | None, command: str) -> str | None:
+    """Flink's words for who owns the savepoint; None: not given."""
+    if given is None or given.upper() in ("CLAIM", "NO_CLAIM"):
+        return None if given is None else given.upper()
+    why = "Flink 2 has removed it" if given.upper() == "LEGACY" else "it is not known"
+    raise UsageError(f"{command}: -cm {given}: {why}; expected claim or no_claim")
 
 
 def _parser(command: str = COMMAND) -> Parser:
@@ -176,6 +240,22 @@ def _parser(command: str = COMMAND) -> Parser:
         metavar="FILE",
         help=f"what must be installed ({PYTHON_REQUIREMENTS.key})",
     )
+    parser.add_argument("-pym", "--pyModule", metavar="MODULE", help="the program, as a module in this folder or -pyfs")
+    parser.add_argument(
+        "-pyexec",
+        "--pyExecutable",
+        dest="pyexec",
+        metavar="PATH",
+        help="the Python of Spark's workers (python.executable)",
+    )
+    parser.add_argument("-pyarch", "--pyArchives", dest="pyarch", help=argparse.SUPPRESS)
+    parser.add_argument("-pyclientexec", "--pyClientExecutable", dest="pyclientexec", help=argparse.SUPPRESS)
+    parser.add_argument(
+        "-t",
+        "--target",
+        metavar="TARGET",
+        help=f"local, or remote: the server at {REST_ADDRESS.key}",
+    )
     parser.add_argument(
         "-c",
         "--checkpoint-dir",
@@ -194,6 +274,16 @@ def _parser(command: str = COMMAND) -> Parser:
         "--claim",
         action="store_true",
         help=f"delete the savepoint after the first own checkpoint ({RECOVERY_CLAIM_MODE.key}=CLAIM)",
+    )
+    parser.add_argument(
+        "-cm",
+        "--claimMode",
+        "-rm",
+        "--restoreMode",
+        dest="claim_mode",
+        metavar="MODE",
+        help="claim: as --claim; no_claim (default): the savepoint stays its owner's, and the first own checkpoint "
+        f"needs none of its files ({RECOVERY_CLAIM_MODE.key})",
     )
     parser.add_argument(
         "-n",

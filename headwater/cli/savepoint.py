@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 
@@ -18,13 +17,13 @@ from headwater.cli import remote_jobs
 from headwater.cli.program_plan import PlannedJob, plan_of_program
 from headwater.cli.run_arguments import parse_run_arguments
 from headwater.cli.running_jobs import add_job_arguments, find_job, run_directory
-from headwater.cli.stop import absolute
+from headwater.cli.stop import absolute, add_savepoint_arguments, note_the_format
 from headwater.cli.stored_path import stored_path
 from headwater.cli.table import print_table, shown, utc
 from headwater.cli.usage import FAILURE, Parser, UsageError, nearest
 from headwater.common.config_options import IGNORE_UNCLAIMED_STATE, UID_MAPPING
 from headwater.common.errors import CheckpointError, HeadwaterError, StorageError
-from headwater.runtime.job.control_client import ask
+from headwater.runtime.job.control_client import Conversation
 from headwater.runtime.program_states import program_facts
 from headwater.state.evolution.changed_classes import ClassChange, class_change
 from headwater.state.evolution.schema import ClassSchema, loaded_class
@@ -44,26 +43,27 @@ def savepoint(arguments: Sequence[str]) -> int:
         print(_HELP)
         return 0 if arguments else 2
     verb, *rest = arguments
-    if verb not in _VERBS:
-        verb, rest = _as_flink(list(arguments))
+    run = _VERBS.get(verb)
+    if run is None:
+        verb, run, rest = _as_flink(list(arguments))
     try:
-        return _VERBS[verb](rest)
+        return run(rest)
     except HeadwaterError as error:
         print(f"headwater savepoint {verb}: {error}", file=sys.stderr)
         return FAILURE
 
 
-def _as_flink(words: list[str]) -> tuple[str, list[str]]:
+def _as_flink(words: list[str]) -> tuple[str, Callable[[Sequence[str]], int], list[str]]:
     """Flink's words: `savepoint JOB [DIR]` triggers, `savepoint -d PATH` disposes, with options anywhere.
 
-    A job's name is not taken for a command: only what cannot be anything else is read that way.
+    A word much like a command is a typing error: a job with such a name needs `savepoint trigger`.
     """
     if "-d" in words or "--dispose" in words:
-        return "dispose", [word for word in words if word not in ("-d", "--dispose")]
-    server = "-m" in words or "--jobmanager" in words
-    if server or re.fullmatch("[0-9a-f]{12,32}", words[0]):
-        return "trigger", words
-    raise UsageError(f"headwater savepoint: unknown command '{words[0]}'{nearest(words[0], _VERBS) or _SEE_HELP}")
+        return "dispose", _dispose, [word for word in words if word not in ("-d", "--dispose")]
+    hint = nearest(words[0], _VERBS)
+    if hint and "-m" not in words and "--jobmanager" not in words:
+        raise UsageError(f"headwater savepoint: unknown command '{words[0]}'{hint}")
+    return "trigger", _trigger_as_flink, words
 
 
 def _diff(arguments: Sequence[str]) -> int:
@@ -199,19 +199,30 @@ def _checkpoints_in(directory: str) -> list[tuple[str, ...]]:
     ]
 
 
-def _trigger(arguments: Sequence[str]) -> int:
-    """Trigger a savepoint and wait for it. The job goes on."""
+def _trigger_as_flink(arguments: Sequence[str]) -> int:
+    return _trigger(arguments, as_flink=True)
+
+
+def _trigger(arguments: Sequence[str], *, as_flink: bool = False) -> int:
+    """Trigger a savepoint and wait for it. The job goes on. Prints the path, or Flink's lines."""
     parser = Parser(prog="headwater savepoint trigger", description=_TRIGGER)
     add_job_arguments(parser)
     parser.add_argument("directory", metavar="DIR", nargs="?", help="default: execution.checkpointing.savepoint-dir")
+    add_savepoint_arguments(parser)
     remote_jobs.add_server(parser)
     given = parser.parse_intermixed_args(list(arguments))
+    note_the_format(given.type)
     if given.jobmanager is not None:
         client = remote_jobs.client_of(given.jobmanager, "headwater savepoint")
-        return remote_jobs.savepoint(client, given.job, absolute(given.directory))
+        return remote_jobs.savepoint(client, given.job, absolute(given.directory), detached=given.detached)
     directory = run_directory(given.state_dir)
     card = find_job(directory, given.job)
-    print(ask(directory, card, "savepoint", directory=absolute(given.directory)))
+    with Conversation(directory, card, "savepoint", directory=absolute(given.directory)) as conversation:
+        if given.detached or as_flink:
+            print(remote_jobs.triggering("savepoint", card.job_id, given.detached), flush=True)
+        if not given.detached:
+            path = conversation.answer()
+            print(remote_jobs.savepoint_made(path) if as_flink else path)
     return 0
 
 
@@ -275,7 +286,6 @@ _COPY = (
     "(DIR, DIR@EPOCH). Every file is checked."
 )
 _DISPOSE = "Delete a savepoint. Refuses whatever is not one."
-_SEE_HELP = "; see headwater savepoint --help. A job's name stands after 'trigger'"
 _HELP = """usage: headwater savepoint COMMAND ...
 
 commands:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -31,14 +31,25 @@ _DESCRIPTION = (
 def state(arguments: Sequence[str]) -> int:
     parser = Parser(prog="headwater state", description=_DESCRIPTION)
     verbs = parser.add_subparsers(dest="verb", metavar="ls|get|scan|watch|sql|series", required=True)
-    _verb(verbs, "ls", "the operators with keyed state, their states, types and numbers of keys", _ls)
+    _verb(
+        verbs,
+        "ls",
+        "the operators with keyed state, their states, types, keys, and estimated sizes",
+        _ls,
+    )
     get = _verb(verbs, "get", "the values of keys", _get, of_state=True)
     get.add_argument("keys", metavar="KEY", nargs="+")
     scan = _verb(verbs, "scan", "entries in the order of their keys", _scan, of_state=True)
     _add_range(scan)
     scan.add_argument("--limit", type=int, default=100, help="entries to print (default 100)")
     scan.add_argument("--page", metavar="PAGE", help="go on behind the entries of an earlier call")
-    watch = _verb(verbs, "watch", "print changes, epoch by epoch, until Ctrl-C", _watch, of_state=True)
+    watch = _verb(
+        verbs,
+        "watch",
+        "print changes, twice a second, until Ctrl-C",
+        _watch,
+        of_state=True,
+    )
     watch.add_argument("keys", metavar="KEY", nargs="*", help="these keys only; otherwise those of the range")
     _add_range(watch)
     watch.add_argument("--epochs", type=int, help="end after so many epochs with changes")
@@ -100,11 +111,12 @@ def _ls(reader: StateReader, given: argparse.Namespace) -> int:
             state["type"] or "-",
             state["queryable_name"] or "-",
             "-" if state["entries"] is None else str(state["entries"]),
+            "-" if state["estimated_bytes"] is None else f"~{state['estimated_bytes']}",
         ]
         for operator in operators
         for state in operator["states"]
     ]
-    print_table(("OPERATOR", "NAME", "STATE", "KIND", "TYPE", "QUERYABLE", "KEYS"), rows, ("KEYS",))
+    print_table(("OPERATOR", "NAME", "STATE", "KIND", "TYPE", "QUERYABLE", "KEYS", "BYTES"), rows, ("KEYS", "BYTES"))
     return 0
 
 
@@ -134,7 +146,7 @@ def _scan(reader: StateReader, given: argparse.Namespace) -> int:
 def _watch(reader: StateReader, given: argparse.Namespace) -> int:
     keys = [key_from_text(key) for key in given.keys]
     before: dict[str, Any] | None = None
-    epochs, last = 0, None
+    epochs, epoch = 0, None
     while given.epochs is None or epochs < given.epochs:
         found = _watched(reader, given, keys)
         now = {_text(to_json(each.key)): each for each in found}
@@ -142,18 +154,25 @@ def _watch(reader: StateReader, given: argparse.Namespace) -> int:
             each for key, each in now.items() if before is None or key not in before or before[key] != each.value
         ]
         gone = [] if before is None else [key for key in before if key not in now]
+        since, epoch = epoch, max((each.epoch for each in found if each.epoch is not None), default=epoch)
         if changed or gone:
             epochs += 1
-            last = max((each.epoch for each in found if each.epoch is not None), default=last)
             if not given.json:
-                print(f"--- epoch {last}" if given.isolation != "live" else "--- live", flush=True)
-            _print(changed, given.json)
+                print(_heading(epoch, since if before is not None else None), flush=True)
+            _print(changed, given.json, {"since": since})
             for key in gone:
-                print(json.dumps({"key": key, "gone": True}) if given.json else f"{key} is gone", flush=True)
+                told = {"key": key, "gone": True, "epoch": epoch, "since": since}
+                print(json.dumps(told) if given.json else f"{key} is gone", flush=True)
         before = {key: each.value for key, each in now.items()}
         if given.epochs is None or epochs < given.epochs:
             time.sleep(WATCH_SECONDS)
     return 0
+
+
+def _heading(epoch: int | None, since: int | None) -> str:
+    if epoch is None:
+        return "--- live"
+    return f"--- epoch {epoch}" + (f", changes since epoch {since}" if since is not None else "")
 
 
 def _watched(reader: StateReader, given: argparse.Namespace, keys: list[Any]) -> list[StateValue]:
@@ -182,10 +201,11 @@ def _range(given: argparse.Namespace) -> dict[str, Any]:
     return found | ({"prefix": given.prefix} if given.prefix is not None else {})
 
 
-def _print(rows: Sequence[StateValue], as_json: bool) -> None:
+def _print(rows: Sequence[StateValue], as_json: bool, more: Mapping[str, Any] | None = None) -> None:
     for row in rows:
         if as_json:
-            print(json.dumps({"key": to_json(row.key), "value": row.value, "epoch": row.epoch}), flush=True)
+            told = {"key": to_json(row.key), "value": row.value, "epoch": row.epoch, **(more or {})}
+            print(json.dumps(told), flush=True)
         else:
             print(f"{_text(to_json(row.key))}  {_text(row.value)}  ({_epoch(row)})", flush=True)
 

@@ -67,6 +67,11 @@ class Submissions(Protocol):
 
     def submit(self, program: Path, request: RunRequest) -> str:
         """Start the program's job and return its id. Raises HeadwaterError with the reason if it does not start."""
+        ...
+
+    def plan(self, program: Path, request: RunRequest) -> Mapping[str, Any]:
+        """Return the plan of the program's first job, which is not started. Raises HeadwaterError with the reason."""
+        ...
 
 
 class Job(Protocol):

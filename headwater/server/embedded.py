@@ -16,7 +16,7 @@ import uvicorn
 
 from headwater.common.errors import ConfigurationError, HeadwaterError
 from headwater.server.app import App
-from headwater.server.protocol import LimitedProtocol
+from headwater.server.limited_http import LimitedProtocol
 from headwater.server.rest_settings import RestSettings
 
 log = logging.getLogger(__name__)

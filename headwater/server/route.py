@@ -104,7 +104,7 @@ class Route:
     summary: str
     query: tuple[Field, ...] = ()
     body: tuple[Field, ...] | None = None
-    """Fields of a JSON object; None: the handler reads the request itself, or there is no body."""
+    """Fields of a JSON object; empty: the handler reads the names in it itself. None: there is no JSON body."""
     status: int = 200
     access: Access = Access.CLUSTER
     answer: str = "application/json"

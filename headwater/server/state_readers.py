@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from starlette.responses import JSONResponse, Response
 
-from headwater.common.query_error import QueryError, QueryProblem
+from headwater.common.query_error import MAY_HAVE_MOVED, QueryError, QueryProblem
 from headwater.queryable_state.control_locator import ControlLocator
 from headwater.queryable_state.reader import StateReader
 from headwater.server.cluster import Job, RunningJob
@@ -69,5 +69,5 @@ class StateReaders:
             for known in [known for known in self._readers if known[0] == card.job_id]:
                 self._readers.pop(known).close()  # of an earlier driver
             locator = ControlLocator(job.directory, card)
-            reader = self._readers[card.job_id, card.pid] = StateReader(locator, SECONDS, retry_when_busy=False)
+            reader = self._readers[card.job_id, card.pid] = StateReader(locator, SECONDS, retried=MAY_HAVE_MOVED)
         return reader

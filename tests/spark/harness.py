@@ -98,8 +98,8 @@ def slots_alive() -> list[psutil.Process]:
 
 
 def assert_no_slots_left() -> None:
-    """A slot ends when its job does. It is told so and needs a moment, hence the poll."""
+    """A slot ends when its job does. It is told so and needs a moment; one to which nobody came waits ten seconds."""
     try:
-        wait_until(lambda: not slots_alive(), "slots to end", seconds=15)
+        wait_until(lambda: not slots_alive(), "slots to end", seconds=45)
     except AssertionError:
         raise AssertionError(f"slots {slots_alive()} outlived their jobs") from None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections import Counter
@@ -162,7 +163,7 @@ def test_a_day_of_a_job(terminal: Terminal, say: Say, tmp_path: Path) -> None:
 
     told = say("stop", "operated", "--savepoint-dir", savepoints)
     assert told.endswith("job 'operated' stopped\n")
-    stopped = told.splitlines()[0].removeprefix("Savepoint completed. Path: ")
+    stopped = told.splitlines()[-2].removeprefix("Savepoint completed. Path: ")
     assert process.wait(60) == 0, terminal.log()
     assert "no job runs" in say("list")
     assert "no job runs" in say("checkpoints", "operated", code=1)
@@ -186,7 +187,7 @@ def test_a_day_of_a_job(terminal: Terminal, say: Say, tmp_path: Path) -> None:
     # From the savepoint, at another parallelism, in another directory.
     process = terminal.start("-p", 1, "-c", second, "-s", stopped, "--claim")
     wait_for_epochs(terminal, process, say)
-    assert say("cancel", second) == "job 'operated' cancelled\n"
+    assert re.fullmatch(r"Cancelling job (\w+)\.\nCancelled job \1\.\n", say("cancel", second))
     assert process.wait(60) == 1
     assert terminal.log().endswith("headwater: the job was cancelled\n")
     assert not Path(stopped).exists(), "it was claimed"

@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import re
 import shutil
+import subprocess
+import sys
+import tempfile
+import threading
 import time
 import uuid
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -25,7 +31,7 @@ from headwater.runtime.job.run_directory import token_digest
 from headwater.server.cluster import RunRequest
 from headwater.server.http_error import not_reachable
 from headwater.server.jobs.history import answer, undescribed
-from headwater.server.jobs.job_folder import JobFolder, job_ids, public_id
+from headwater.server.jobs.job_folder import JobFolder, Start, job_ids, public_id
 from headwater.server.jobs.leadership import Leadership, NotLeaderError, check_storage
 from headwater.server.jobs.records import JobHistory, SubmittedJob
 from headwater.server.jobs.supervisor import Supervisor
@@ -33,6 +39,9 @@ from headwater.server.now import now_ms
 
 BEGIN_SECONDS: Final = 60.0
 """How long a submission waits for the program to begin its job."""
+PLAN_MODULE: Final = "headwater.cli.upload_plan"  # above this layer: it is started, not imported
+PLANS_AT_ONCE: Final = 2
+"""Each is a process that imports what its program does."""
 _POLL_SECONDS: Final = 0.05
 _NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.\-]{0,98}")
 
@@ -49,6 +58,7 @@ class SessionJobs:
         self._storage = storage
         self._leadership = Leadership(storage)
         self._supervisor = Supervisor(storage, self._leadership, policy, history_size)
+        self._planning = threading.Semaphore(PLANS_AT_ONCE)
         self._histories: dict[str, JobHistory] = {}  # {folder: what is kept}; such a file never changes
 
     def start(self, address: str) -> None:
@@ -151,7 +161,7 @@ class SessionJobs:
         begun = [start.job.description for start in starts if start.job is not None]
         told = begun[-1] if begun else undescribed(folder.job_id, submission)
         problem = self._supervisor.problem(folder.job_id)
-        return told | {"status": "RESTARTING" if begun else "INITIALIZING", "end_time": None, "problem": problem}
+        return told | {"status": _status(folder, starts), "end_time": None, "problem": problem}
 
     # --- submissions
 
@@ -164,14 +174,7 @@ class SessionJobs:
         self._leadership.check()
         job_id = request.job_id or uuid.uuid4().hex
         folder = JobFolder(self._storage, job_id)
-        files = [program, *request.python_files, *([request.requirements] if request.requirements else [])]
-        job = _submitted(job_id, program, request, [_given_name(path) for path in files])
-        folder.create()
-        if folder.submission() is None:
-            for path in files:
-                shutil.copyfile(path, folder.files / _given_name(path))
-            with contextlib.suppress(FileExistsError):
-                folder.submit(job)
+        job = _fill(folder, program, request)
         known = folder.submission()
         if known is None or _content(known) != _content(job):
             raise HeadwaterError(f"job id {job_id} belongs to another submission; choose another one, or none")
@@ -179,6 +182,32 @@ class SessionJobs:
         self._supervisor.wake()
         self._wait_until_begun(folder)
         return public_id(folder)
+
+    def plan(self, program: Path, request: RunRequest) -> dict[str, Any]:
+        """Return the plan of the program's first job in the JSON of Flink's REST. Nothing is kept of it.
+
+        The program runs in a process of its own, up to its first `execute()`.
+        """
+        with self._planning, tempfile.TemporaryDirectory(prefix="headwater-plan-") as storage:
+            folder = JobFolder(Path(storage), uuid.uuid4().hex)
+            _fill(folder, program, request)
+            try:
+                run = subprocess.run(
+                    [sys.executable, "-m", PLAN_MODULE, storage, folder.job_id],
+                    cwd=folder.files,
+                    stdin=subprocess.DEVNULL,
+                    capture_output=True,
+                    encoding="utf-8",
+                    errors="replace",
+                    timeout=BEGIN_SECONDS,
+                    check=False,
+                )
+            except subprocess.TimeoutExpired:
+                raise SubmissionFailedError(f"the program has not called execute() in {BEGIN_SECONDS:g} s") from None
+        if run.returncode:
+            raise SubmissionFailedError(f"the program has no plan: {run.stderr.strip()[-2000:]}")
+        plan: dict[str, Any] = json.loads(run.stdout)
+        return plan
 
     def _wait_until_begun(self, folder: JobFolder) -> None:
         deadline = time.monotonic() + BEGIN_SECONDS
@@ -189,6 +218,29 @@ class SessionJobs:
             if kept is not None:
                 raise SubmissionFailedError(kept.problem or f"the program has ended ({kept.status})")
             time.sleep(_POLL_SECONDS)
+
+
+def _status(folder: JobFolder, starts: Sequence[Start]) -> str:
+    """The status of a job that no driver answers for, and that is not closed yet."""
+    end = starts[-1].end if starts else None
+    if end is not None and not end.again:
+        return end.status  # a moment later the history says the same
+    if folder.is_cancelled:
+        return "CANCELLING"
+    return "RESTARTING" if any(start.job is not None for start in starts) else "INITIALIZING"
+
+
+def _fill(folder: JobFolder, program: Path, request: RunRequest) -> SubmittedJob:
+    """Write the submission and its files, unless they are there. Return what was to be written."""
+    files = [program, *request.python_files, *([request.requirements] if request.requirements else [])]
+    job = _submitted(folder.job_id, program, request, [_given_name(path) for path in files])
+    folder.create()
+    if folder.submission() is None:
+        for path in files:
+            shutil.copyfile(path, folder.files / _given_name(path))
+        with contextlib.suppress(FileExistsError):
+            folder.submit(job)
+    return job
 
 
 def _submitted(job_id: str, program: Path, request: RunRequest, names: list[str]) -> SubmittedJob:

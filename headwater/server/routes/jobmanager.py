@@ -64,6 +64,16 @@ async def job_log(call: Call) -> Response:
     return log_files.log_response(path, whose, call.query.get("tail"), call.name.get("filename"))
 
 
+async def job_log_url(call: Call) -> dict[str, str]:
+    job = await call.job()
+    return {"url": url_of(call, f"/jobs/{job.job_id}/log")}
+
+
+def url_of(call: Call, path: str) -> str:
+    """Return the address of a path of this server, as the client reached it."""
+    return f"{call.request.scope['scheme']}://{call.request.headers.get('host', 'localhost')}{path}"
+
+
 TAIL = Field("tail", Kind.INTEGER, "only the last so many bytes")
 TEXT = "text/plain"
 ROUTES = (
@@ -75,6 +85,7 @@ ROUTES = (
     Route("GET", "/jobmanager/stdout", log, "The same: output and log go to one place", (TAIL,), answer=TEXT),
     Route("GET", "/jobmanager/metrics", metrics, "Metrics of the server", (GET,)),
     Route("GET", "/jobs/:jobid/jobmanager/config", job_config, "The settings of a job's driver; secrets are hidden"),
+    Route("GET", "/jobs/:jobid/jobmanager/log-url", job_log_url, "Where the log of a job's driver is"),
     Route("GET", "/jobs/:jobid/logs", job_logs, "The log files of a job's driver"),
     Route("GET", "/jobs/:jobid/logs/:filename", job_log, "One of them", (TAIL,), answer=TEXT),
     Route("GET", "/jobs/:jobid/log", job_log, "The log of a job's driver", (TAIL,), answer=TEXT),

@@ -58,6 +58,12 @@ def _page(jobs: Iterable[tuple[str, str, Mapping[str, Any]]]) -> Response:
     return Response(exposition(jobs), media_type=CONTENT_TYPE)
 
 
+async def coordinator_metrics(call: Call) -> list[dict[str, str]]:
+    """Flink's metrics of a vertex that are measured in the job manager. Here operators measure in slots only."""
+    await facts_of(call)
+    return []
+
+
 async def vertex_metrics(call: Call) -> list[dict[str, str]]:
     return listed(indexed((await facts_of(call)).figures), call.query.get("get"))
 
@@ -94,6 +100,7 @@ ROUTES = (
     Route("GET", "/jobs/metrics", all_jobs_metrics, "Metrics of jobs, aggregated", (GET, AGG, JOBS)),
     Route("GET", "/jobs/:jobid/metrics", job_metrics, "Metrics of a job", (GET,)),
     Route("GET", f"{VERTEX}/metrics", vertex_metrics, "Metrics of a vertex: subtask, dot, name", (GET,)),
+    Route("GET", f"{VERTEX}/jm-operator-metrics", coordinator_metrics, "Metrics of its coordinators: none", (GET,)),
     Route("GET", f"{VERTEX}/subtasks/metrics", subtasks_metrics, "Aggregated over subtasks", (GET, AGG, SUBTASKS)),
     Route("GET", f"{SUBTASK}/metrics", subtask_metrics, "Metrics of a subtask", (GET,)),
 )

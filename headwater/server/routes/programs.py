@@ -18,6 +18,7 @@ from headwater.server.http_error import HttpError
 from headwater.server.names import file_name, hex_id
 from headwater.server.programs import ProgramFolder
 from headwater.server.route import Call, Field, Kind, Route
+from headwater.server.routes.jobmanager import url_of
 
 PART_BYTES = 256 << 10
 
@@ -52,9 +53,8 @@ async def _parts(file: UploadFile) -> AsyncIterator[bytes]:
 
 async def programs(call: Call) -> dict[str, Any]:
     found = await asyncio.to_thread(_folder(call).list)
-    host = call.request.headers.get("host", "localhost")
     return {
-        "address": f"{call.request.scope['scheme']}://{host}",
+        "address": url_of(call, ""),
         "files": [{"id": each.id, "name": each.name, "uploaded": each.uploaded_ms, "entry": []} for each in found],
     }
 
@@ -76,6 +76,19 @@ async def run(call: Call) -> dict[str, str]:
     except HeadwaterError as error:
         raise HttpError(400, str(error)) from None
     return {"jobid": job_id, "applicationId": job_id}
+
+
+async def plan(call: Call) -> dict[str, Any]:
+    folder, submissions = _folder(call), call.services.submissions
+    assert submissions is not None  # a server with a folder runs what is in it
+    program = await asyncio.to_thread(folder.get, call.name["jarid"])
+    request = await asyncio.to_thread(_request, {**call.query, **call.body}, folder)
+    try:
+        return {"plan": await asyncio.to_thread(submissions.plan, program.path, request)}
+    except HttpError:
+        raise
+    except HeadwaterError as error:
+        raise HttpError(400, str(error)) from None
 
 
 def _request(given: dict[str, Any], folder: ProgramFolder) -> RunRequest:
@@ -145,11 +158,18 @@ RUN_BODY = (
 )
 
 
+_OF_THE_START = ("savepointPath", "allowNonRestoredState", "claimMode", "jobId")
+PLAN_QUERY = tuple(field for field in RUN_QUERY if field.name not in _OF_THE_START)
+PLAN_BODY = tuple(field for field in RUN_BODY if field.name not in _OF_THE_START)
+
+
 def _routes(prefix: str) -> tuple[Route, ...]:
     return (
         Route("GET", prefix, programs, "Uploaded programs, the newest first"),
         Route("POST", f"{prefix}/upload", upload, "Upload a program", file_field="jarfile"),
         Route("DELETE", f"{prefix}/:jarid", delete, "Delete a program"),
+        Route("GET", f"{prefix}/:jarid/plan", plan, "The plan of a program's job; it is not started", PLAN_QUERY),
+        Route("POST", f"{prefix}/:jarid/plan", plan, "The same, asked with a body", PLAN_QUERY, PLAN_BODY),
         Route("POST", f"{prefix}/:jarid/run", run, "Run a program; returns its job's id", RUN_QUERY, RUN_BODY),
     )
 

@@ -108,7 +108,7 @@ def _keys(text: str) -> list[Any]:
 STATE = "/jobs/:jobid/state"
 ISOLATION = Field("isolation", choices=ISOLATIONS, description="values of the last checkpoint, or the newest")
 ROUTES = (
-    Route("GET", STATE, listing, "The operators with keyed state, and their states with types and numbers of keys"),
+    Route("GET", STATE, listing, "The operators with keyed state, and their states: types, numbers of keys, sizes"),
     Route("GET", f"{STATE}/location", location, "Where the slots are, and the secret to read from them"),
     Route(
         "POST",

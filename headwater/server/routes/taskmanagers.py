@@ -10,13 +10,13 @@ from headwater.server import log_files
 from headwater.server.executors import executors
 from headwater.server.http_error import HttpError
 from headwater.server.route import Call, Route
-from headwater.server.routes.jobmanager import TAIL, TEXT
+from headwater.server.routes.jobmanager import TAIL, TEXT, url_of
 from headwater.server.routes.metrics import AGG, GET, aggregates_of
 from headwater.server.shapes import task_managers as shape
 from headwater.server.shapes.metrics import aggregates, listed
 
 
-async def _one(call: Call) -> tuple[dict[str, Any], dict[str, Any]]:
+async def executor(call: Call) -> tuple[dict[str, Any], dict[str, Any]]:
     wanted = call.name["taskmanagerid"]
     for manager, job in await executors(call.services):
         if manager["id"] == wanted:
@@ -29,7 +29,7 @@ async def task_managers(call: Call) -> dict[str, Any]:
 
 
 async def details(call: Call) -> dict[str, Any]:
-    return shape.details(*await _one(call))
+    return shape.details(*await executor(call))
 
 
 def _figures(manager: dict[str, Any]) -> dict[str, float]:
@@ -37,7 +37,7 @@ def _figures(manager: dict[str, Any]) -> dict[str, float]:
 
 
 async def metrics(call: Call) -> list[dict[str, str]]:
-    return listed(_figures((await _one(call))[0]), call.query.get("get"))
+    return listed(_figures((await executor(call))[0]), call.query.get("get"))
 
 
 async def all_metrics(call: Call) -> list[dict[str, Any]]:
@@ -45,13 +45,22 @@ async def all_metrics(call: Call) -> list[dict[str, Any]]:
     return aggregates(parts, call.query.get("get"), aggregates_of(call))
 
 
+async def log_url(call: Call) -> dict[str, str]:
+    job = await call.job()
+    managers = [manager["id"] for manager, each in await executors(call.services) if each["job_id"] == job.job_id]
+    if call.name["taskmanagerid"] not in managers:
+        raise HttpError(404, f"job {job.job_id} has no TaskExecutor {call.name['taskmanagerid']}")
+    return {"url": url_of(call, f"/taskmanagers/{call.name['taskmanagerid']}/log")}
+
+
 async def logs(call: Call) -> dict[str, Any]:
-    return log_files.listed((await _one(call))[1].get("log_file"))
+    return log_files.listed((await executor(call))[1].get("log_file"))
 
 
 async def log(call: Call) -> Response:
-    manager, job = await _one(call)
-    return log_files.log_response(job.get("log_file"), f"the driver of {manager['id']}", call.query.get("tail"))
+    manager, job = await executor(call)
+    whose = f"the driver of {manager['id']}"
+    return log_files.log_response(job.get("log_file"), whose, call.query.get("tail"), call.name.get("filename"))
 
 
 ONE = "/taskmanagers/:taskmanagerid"
@@ -61,6 +70,8 @@ ROUTES = (
     Route("GET", ONE, details, "One executor"),
     Route("GET", f"{ONE}/metrics", metrics, "Its metrics", (GET,)),
     Route("GET", f"{ONE}/logs", logs, "The log files of its driver: Spark keeps those of executors"),
+    Route("GET", f"{ONE}/logs/:filename", log, "One of them", (TAIL,), answer=TEXT),
     Route("GET", f"{ONE}/log", log, "The log of its driver", (TAIL,), answer=TEXT),
+    Route("GET", "/jobs/:jobid/taskmanagers/:taskmanagerid/log-url", log_url, "Where the log of a job's executor is"),
     Route("GET", f"{ONE}/stdout", log, "The same", (TAIL,), answer=TEXT),
 )

@@ -111,6 +111,13 @@ async def subtask_accumulators(call: Call) -> dict[str, Any]:
     }
 
 
+async def attempt_accumulators(call: Call) -> dict[str, Any]:
+    facts, found = await facts_of(call), await attempt(call)
+    name = f"{facts.vertex['id']}_{found['subtask']}_{found['attempt']}"
+    counters = _counters(facts, found["subtask"])
+    return {"subtask": found["subtask"], "attempt": found["attempt"], "id": name, "user-accumulators": counters}
+
+
 def _counters(facts: VertexFacts, index: int | None = None) -> list[dict[str, str]]:
     """The metrics that functions of the vertex registered: {operator uid: {partition: {metric: value}}}."""
     measured = facts.progress.get("metrics", {})
@@ -131,9 +138,13 @@ ROUTES = (
     Route("GET", f"{VERTEX}/taskmanagers", task_managers, "The subtasks of a vertex by executor"),
     Route("GET", SUBTASK, subtask, "One subtask"),
     Route("GET", f"{SUBTASK}/attempts/:attempt", attempt, "One attempt of one subtask: the current one is known"),
+    Route(
+        "GET", f"{SUBTASK}/attempts/:attempt/accumulators", attempt_accumulators,
+        "The counters of the functions of one subtask",
+    ),
     Route("GET", f"{VERTEX}/subtasktimes", subtask_times, "When the subtasks came into which state"),
     Route("GET", f"{VERTEX}/backpressure", back_pressure, "How busy and how back-pressured the subtasks are"),
     Route("GET", f"{VERTEX}/watermarks", watermarks, "The watermark of each subtask's input"),
     Route("GET", f"{VERTEX}/accumulators", accumulators, "The counters of the vertex's functions"),
     Route("GET", f"{VERTEX}/subtasks/accumulators", subtask_accumulators, "The same by subtask"),
-)
+)  # fmt: skip

@@ -99,7 +99,9 @@ def test_a_record_is_seen_when_its_file_is_renamed(tmp_path: Path) -> None:
     for epoch, lines in enumerate([["0 100.0", "1 100.5"], [], ["2 101.0"]]):
         writer = sink.create_writer(WriterContext("job", "sink", 0, 1, str(epoch), epoch))
         writer.write_batch(lines, None)
-        committer.commit(writer.prepare_commit())
+        committables = writer.prepare_commit()
+        writer.make_durable()
+        committer.commit(committables)
     committer.close()
     seen, commits = seen_in(str(tmp_path))
     assert commits == 2

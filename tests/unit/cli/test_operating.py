@@ -6,6 +6,7 @@ import itertools
 import json
 import os
 import re
+import socket
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -22,6 +23,7 @@ from headwater.common.job_status import JobStatus
 from headwater.runtime.job.checkpoint_stats import CheckpointStats, PartStats
 from headwater.runtime.job.control import ControlServer, open_control
 from tests.unit.runtime.fake_job import FakeJob
+from tests.waiting import wait_until
 
 Out = pytest.CaptureFixture[str]
 
@@ -131,8 +133,39 @@ def test_stop(jobs: Jobs, capsys: Out) -> None:
     job.path.set_result("/sp/savepoint-1")
     jobs.end_when(lambda: bool(job.asked), JobStatus.FINISHED)
     assert main(["stop", "payments", "--drain", "--savepoint-dir", "/sp"]) == 0
-    assert capsys.readouterr().out == "Savepoint completed. Path: /sp/savepoint-1\njob 'payments' stopped\n"
+    assert capsys.readouterr().out == (
+        'Draining job "aaa111" with a CANONICAL savepoint.\nTriggering stop-with-savepoint for job aaa111.\n'
+        "Waiting for response...\nSavepoint completed. Path: /sp/savepoint-1\njob 'payments' stopped\n"
+    )
     assert job.asked == [("stop", True, "/sp")]
+
+
+@pytest.mark.parametrize(
+    ("words", "told", "asked"),
+    [
+        (["savepoint", "trigger", "payments", "/sp", "-detached"], "savepoint", ("savepoint", "/sp")),
+        (["stop", "payments", "-p", "/sp", "-detached"], "stop-with-savepoint", ("stop", False, "/sp")),
+    ],
+)
+def test_detached_from_a_savepoint(words: list[str], told: str, asked: object, jobs: Jobs, capsys: Out) -> None:
+    job = jobs.start("aaa111", "payments")  # its savepoint is never complete
+    assert main(words) == 0
+    assert capsys.readouterr().out.endswith(f"Triggering {told} in detached mode for job aaa111.\n")
+    wait_until(lambda: job.asked == [asked], "the request")
+
+
+@pytest.mark.parametrize("words", [["savepoint", "trigger"], ["stop"]])
+def test_the_formats_of_savepoints(words: list[str], jobs: Jobs, capsys: Out) -> None:
+    job = jobs.start("aaa111", "payments")
+    job.path.set_result("/sp/savepoint-1")
+    jobs.end_when(lambda: len(job.asked) == 2, JobStatus.FINISHED)
+    words = [*words, "payments", *(["-p"] if words == ["stop"] else []), "/sp"]
+    assert main([*words, "-type", "NATIVE", "-detached"]) == 0
+    assert "there is one format of savepoints" in capsys.readouterr().err
+    assert main([*words, "--type", "canonical"]) == 0
+    assert capsys.readouterr().err == ""
+    assert main([*words, "-type", "binary"]) == 2
+    assert "invalid choice: 'binary'" in capsys.readouterr().err
 
 
 def test_a_stop_that_fails(jobs: Jobs, capsys: Out) -> None:
@@ -146,7 +179,57 @@ def test_cancel(jobs: Jobs, capsys: Out) -> None:
     job = jobs.start("aaa111", "payments")
     jobs.end_when(job.cancelling.is_set, JobStatus.CANCELED)
     assert main(["cancel", "aaa"]) == 0
-    assert capsys.readouterr().out == "job 'payments' cancelled\n"
+    assert capsys.readouterr().out == "Cancelling job aaa111.\nCancelled job aaa111.\n"
+
+
+@pytest.mark.parametrize(
+    "words", [["-s", "/sp", "payments"], ["payments", "-s", "/sp"], ["payments", "-s"], ["-s", "aaa"]]
+)
+def test_cancel_with_a_savepoint_as_in_flink(words: list[str], jobs: Jobs, capsys: Out) -> None:
+    job = jobs.start("aaa111", "payments")
+    job.path.set_result("/sp/savepoint-1")
+    jobs.end_when(lambda: bool(job.asked), JobStatus.FINISHED)
+    assert main(["cancel", *words]) == 0
+    deprecated, cancelling, cancelled = capsys.readouterr().out.splitlines()
+    assert deprecated.startswith("DEPRECATION WARNING")
+    given = "/sp" in words
+    where = "/sp" if given else "default savepoint directory"
+    assert cancelling == f"Cancelling job aaa111 with CANONICAL savepoint to {where}."
+    assert cancelled == "Cancelled job aaa111. Savepoint stored in /sp/savepoint-1."
+    assert job.asked == [("stop", False, "/sp" if given else None)]
+
+
+def test_a_savepoint_in_flinks_words(jobs: Jobs, capsys: Out) -> None:
+    job = jobs.start("aaa111", "payments")
+    job.path.set_result("/sp/savepoint-1")
+    assert main(["savepoint", "payments", "/sp"]) == 0
+    assert capsys.readouterr().out == (
+        "Triggering savepoint for job aaa111.\nWaiting for response...\nSavepoint completed. Path: /sp/savepoint-1\n"
+        "You can resume your program from this savepoint with the run command.\n"
+    )
+    assert job.asked == [("savepoint", "/sp")]
+    assert main(["savepoint", "nobody", "/sp"]) == 1
+    assert "no running job is 'nobody'" in capsys.readouterr().err
+
+
+def test_a_full_checkpoint_is_taken_as_configured(jobs: Jobs, capsys: Out) -> None:
+    jobs.start("aaa111", "payments")
+    assert main(["checkpoint", "payments", "-full"]) == 0
+    printed = capsys.readouterr()
+    assert "Checkpoint(CONFIGURED) 8 for job aaa111 completed." in printed.out and "as configured" in printed.err
+
+
+def test_the_server_of_the_settings_is_asked(jobs: Jobs, monkeypatch: pytest.MonkeyPatch, capsys: Out) -> None:
+    jobs.start("aaa111", "payments")
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    monkeypatch.setenv("HEADWATER_REST_ADDRESS", "127.0.0.1")
+    monkeypatch.setenv("HEADWATER_REST_PORT", str(port))
+    for words in (["list"], ["cancel", "payments"], ["why", "payments"], ["state", "ls", "payments"]):
+        assert main(words) == 1
+        assert f"127.0.0.1:{port}" in capsys.readouterr().err, words
+    assert main(["list", "-m", "local"]) == 0
+    assert "payments" in capsys.readouterr().out
 
 
 def test_a_job_that_fails_while_it_is_cancelled(jobs: Jobs, capsys: Out) -> None:

@@ -188,9 +188,9 @@ def test_ctrl_c_is_130(run: Run, failing: Callable[[BaseException], Refusing]) -
 
 
 def test_what_is_missing_is_named_with_a_reason(run: Run) -> None:
-    ended = run("from pyflink.table.udf import udf\n")
+    ended = run("from pyflink.table.module import Module\n")
     assert ended.code == 1
-    assert "ModuleNotFoundError: headwater does not have pyflink.table.udf (not yet): " in ended.err
+    assert "ModuleNotFoundError: headwater does not have pyflink.table.module (not yet): " in ended.err
     assert "pyflink_imports.py" not in ended.err
 
 

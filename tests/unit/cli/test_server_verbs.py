@@ -12,7 +12,8 @@ import pytest
 from headwater.cli.main import main
 from headwater.cli.run_arguments import parse_run_arguments
 from headwater.server.client import RestClient, is_server_address
-from tests.unit.server.jobs.real_servers import ServerProcess, Storage
+from headwater.server.jobs.job_folder import JobFolder, job_ids
+from tests.unit.server.jobs.real_servers import ServerProcess, Storage, until
 
 ENDLESS = ("100000", "100")
 IN_PROCESS = ("-D", "headwater.master=in-process", "-D", "headwater.epoch.duration=50 ms")
@@ -76,7 +77,13 @@ def test_the_day_of_an_operator(cli: Cli, tmp_path: Path) -> None:
     assert re.search(rf" Terminated Jobs -+\n.* : {job} : counts \(FINISHED\)", cli("list", "-a"))
     again = cli.submit("-d", "--fromSavepoint", match[1], "--allowNonRestoredState").split()[-1]
     assert again != job
+    cancelled = cli("cancel", "-s", str(savepoints), again).splitlines()
+    assert cancelled[1] == f"Cancelling job {again} with CANONICAL savepoint to {savepoints}."
+    stored = cancelled[2].removeprefix(f"Cancelled job {again}. Savepoint stored in ").removesuffix(".")
+    again = cli.submit("-d", "--fromSavepoint", stored).split()[-1]
     assert cli("cancel", again) == f"Cancelling job {again}.\nCancelled job {again}.\n"
+    folders = [JobFolder(cli.storage.path, each) for each in job_ids(cli.storage.path)]
+    until(lambda: all(folder.has_ended for folder in folders), "the server has noticed")  # before, it cancels again
     assert "already reached another terminal state (CANCELED)" in cli("cancel", again, code=1)
     disposed = cli("savepoint", "-d", match[1])
     path = match[1]

@@ -78,8 +78,8 @@ class Malformed:
 
     def _bad_body(self) -> bytes:
         """A body that is not JSON, is no object, or has a field of another type."""
-        route = self._random.choice([route for route in ROUTES if route.body is not None])
-        assert route.body is not None
+        route = self._random.choice([route for route in ROUTES if route.body])
+        assert route.body
         field = self._random.choice(route.body)
         body = self._random.choice(
             (

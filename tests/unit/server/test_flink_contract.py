@@ -23,21 +23,22 @@ FILES = sorted((Path(__file__).parent / "flink_rest").glob("*.json"))
 RECORDED = [json.loads(path.read_text("utf-8")) for path in FILES]
 NOT_SERVED = {
     "/datasets": "no cached intermediate results",
-    "/jars/:jarid/plan": "a plan is shown once the job runs; headwater info shows it before",
-    "/jobs/:jobid/resource-requirements": "PATCH /jobs/:jobid/rescaling changes the parallelism",
     "/metrics": "Flink has a port of its own for Prometheus; here it is a route",
 }
 OURS = {
     r"/jobmanager/stdout \w+": 200,  # the recorded cluster had no such file
     r"/taskmanagers/:taskmanagerid unknown": 404,  # Flink: 500
+    r"/jobs/:jobid/resource-requirements running": 200,  # Flink: 500, its default scheduler has none
+    r"/jobs/:jobid/resource-requirements (finished|failed|cancelled)": 409,  # Flink: 500
     r"/jobs/:jobid/rescaling/:triggerid unknown trigger": 404,  # Flink: 503, it is switched off there
     r".* unknown( vertex| subtask)?( \d)?": 404,  # Flink: its metrics and settings of what does not exist are empty
 }
 """{route and case: status here, where it is not Flink's}. The first one that matches counts."""
 IN_OTHER_TESTS = re.compile(
+    r"/jars/:jarid/plan jar|"
     r".*:triggerid (first|later|stopped|savepoint|unknown$)|/taskmanagers/:taskmanagerid/(log|stdout) task"
 )
-"""They need an operation, or a driver with a log: `test_operations.py`, `test_logs.py`."""
+"""They need an operation, a log, or a program: `test_operations.py`, `test_logs.py`, `test_session.py`."""
 MAY_BE_EMPTY = re.compile(
     "user-task-accumulators|user-accumulators|concurrentExceptions|garbageCollectors|options|logs|jars|jvm/|"
     "taskmanagers/:taskmanagerid/metrics|jobmanager/metrics"
@@ -53,6 +54,9 @@ class Jobs(NamedTuple):
 class NoSubmissions:
     def submit(self, program: Path, request: Any) -> str:
         raise HeadwaterError("nothing is run here")
+
+    def plan(self, program: Path, request: Any) -> dict[str, Any]:
+        raise HeadwaterError("nothing is planned here")
 
 
 @pytest.fixture(scope="module")
@@ -128,6 +132,19 @@ def translated(jobs: Jobs, route: str, recorded: dict[str, Any]) -> str:
         names["taskmanagerid"] = jobs.rest.get("/taskmanagers")["taskmanagers"][0]["id"]
     filled = re.sub(r":(\w+)", lambda name: names[name[1]], route)
     return f"{filled}?{query}" if query else filled
+
+
+def test_the_accumulators_of_an_attempt_and_what_is_measured_in_the_job_manager(jobs: Jobs) -> None:
+    vertex = (
+        f"/jobs/{jobs.ids['running']}/vertices/{jobs.rest.get('/jobs/' + jobs.ids['running'])['vertices'][1]['id']}"
+    )
+    (by_subtask, *_) = jobs.rest.get(f"{vertex}/subtasks/accumulators")["subtasks"]
+    found = jobs.rest.get(f"{vertex}/subtasks/0/attempts/0/accumulators")
+    assert set(found) == {"subtask", "attempt", "id", "user-accumulators"}
+    assert (found["subtask"], found["attempt"]) == (by_subtask["subtask"], by_subtask["attempt"]) == (0, 0)
+    assert [each["name"] for each in found["user-accumulators"]] == [e["name"] for e in by_subtask["user-accumulators"]]
+    assert jobs.rest.ask("GET", f"{vertex}/subtasks/0/attempts/7/accumulators").status == 404
+    assert jobs.rest.get(f"{vertex}/jm-operator-metrics") == []
 
 
 def recorded_source() -> str:

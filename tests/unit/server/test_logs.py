@@ -59,6 +59,18 @@ def test_an_executor_shows_the_log_of_its_driver(served: Served) -> None:
     for path in ("log", "stdout"):
         assert b"it begins\n" in rest.ask("GET", f"/taskmanagers/{manager}/{path}").raw
     assert [each["name"] for each in rest.get(f"/taskmanagers/{manager}/logs")["logs"]] == ["log"]
+    assert b"it begins\n" in rest.ask("GET", f"/taskmanagers/{manager}/logs/log").raw
+    assert rest.ask("GET", f"/taskmanagers/{manager}/logs/SUBMISSION").status == 404
+
+
+def test_where_logs_are(served: Served) -> None:
+    rest, job = served
+    until(lambda: rest.get("/taskmanagers")["taskmanagers"], "the first epoch")
+    manager = rest.get("/taskmanagers")["taskmanagers"][0]["id"]
+    for asked in ("jobmanager", f"taskmanagers/{manager}"):
+        url = rest.get(f"/jobs/{job}/{asked}/log-url")["url"]
+        assert b"it begins\n" in rest.ask("GET", url.removeprefix(f"http://127.0.0.1:{rest.port}")).raw
+    assert rest.ask("GET", f"/jobs/{job}/taskmanagers/nothing/log-url").status == 404
 
 
 def test_a_server_that_prints_to_a_pipe_has_no_log(served: Served) -> None:

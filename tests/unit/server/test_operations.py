@@ -13,6 +13,8 @@ import pytest
 from headwater.checkpoint.savepoint.savepoint import is_savepoint
 from headwater.common.job_status import JobStatus
 from headwater.runtime.job.handle import LocalJobClient
+from headwater.server.http_error import HttpError
+from headwater.server.routes.resource_requirements import wanted_parallelism
 from tests.unit.server.json_shapes import differences, shape_of
 from tests.unit.server.rest_server import Rest, end, eventually, running, serving, start_job
 
@@ -82,6 +84,43 @@ def test_only_savepoints_are_thrown_away(served: Served) -> None:
         expected = recorded("savepoint-disposal_triggerid.get", "unknown")["operation"]
         assert not list(differences(failure, shape_of(expected), NEVER))
     assert (folder / "precious" / "file").exists() and list((folder / "numbers").iterdir())
+
+
+def test_the_parallelism_changes_by_resource_requirements(served: Served) -> None:
+    rest, _, job, _ = served
+    path = f"/jobs/{job}/resource-requirements"
+    before = rest.get(path)
+    vertices = rest.get(f"/jobs/{job}")["vertices"]
+    now = {vertex["id"]: vertex["parallelism"] for vertex in vertices}
+    assert {vertex: each["parallelism"]["upperBound"] for vertex, each in before.items()} == now
+    assert rest.ask("PUT", path, before).json == {}
+    more = {vertex: {"parallelism": {"lowerBound": 1, "upperBound": 3}} for vertex in now}
+    changed = rest.ask("PUT", path, more)
+    assert (changed.status, changed.json) == (200, {}), changed.raw
+    assert rest.get(path) == more
+    first, *others = now
+    for bad in (
+        {},
+        {first: more[first]},
+        more | {"f" * 32: more[first]},
+        more | {first: {"parallelism": {"lowerBound": 1, "upperBound": 2}}},
+        more | {first: {"parallelism": {"lowerBound": 4, "upperBound": 3}}},
+        more | {first: {"parallelism": {"upperBound": -1}}},
+        more | {first: 3},
+    ):
+        assert rest.ask("PUT", path, bad).status == 400, bad
+    assert rest.get(path) == more and others
+    for malformed in (b"[1]", b" ", b"{"):
+        assert rest.ask("PUT", path, malformed).status == 400
+
+
+def test_a_vertex_whose_parallelism_the_program_sets_keeps_it() -> None:
+    def bounds(**upper: int) -> dict[str, object]:
+        return {vertex: {"parallelism": {"lowerBound": 1, "upperBound": each}} for vertex, each in upper.items()}
+
+    assert wanted_parallelism(bounds(a=4, b=1), {"a": 2, "b": 1}, 2) == 4
+    with pytest.raises(HttpError, match="vertex b keeps parallelism 1"):
+        wanted_parallelism(bounds(a=4, b=4), {"a": 2, "b": 1}, 2)
 
 
 def test_stop_ends_the_job_with_a_savepoint_that_is_told_afterwards(served: Served) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import stat
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import quote
 
 import pytest
@@ -32,6 +32,12 @@ class Submitted:
         if "fail" in request.program_args:
             raise HeadwaterError("the program ended: NameError")
         return request.job_id or "1" * 32
+
+    def plan(self, program: Path, request: RunRequest) -> dict[str, Any]:
+        self.requests.append((program, request))
+        if "fail" in request.program_args:
+            raise HeadwaterError("the program has no plan: NameError")
+        return {"nodes": []}
 
 
 class Served(NamedTuple):
@@ -165,3 +171,15 @@ def test_a_server_of_one_job_takes_no_programs(tmp_path: Path) -> None:
 
 def files(folder: Path) -> list[str]:
     return sorted(str(path) for path in folder.rglob("*"))
+
+
+def test_the_plan_of_a_program_is_asked_with_a_query_or_a_body(served: Served) -> None:
+    rest, submitted, _ = served
+    path = f"/jars/{upload(rest, 'job.py').json['filename'].rpartition('/')[2]}/plan"
+    assert rest.get(f"{path}?programArg=a,b&parallelism=3") == {"plan": {"nodes": []}}
+    assert rest.ask("POST", path, {"programArgsList": ["a", "b"], "parallelism": 3}).json == {"plan": {"nodes": []}}
+    (_, one), (_, other) = submitted.requests
+    assert one == other and one.program_args == ("a", "b") and one.parallelism == 3
+    failed = rest.ask("GET", f"{path}?programArg=fail")
+    assert failed.status == 400 and "NameError" in failed.errors[0]
+    assert rest.ask("GET", "/jars/nothing.py/plan").status == 404

@@ -1,5 +1,7 @@
 // Requests to the server. Every answer is JSON or text; every failure is an `ApiError` with a text for people.
 
+import { parse } from "./exact.js";
+
 const TOKEN = "headwater.token";
 
 export class ApiError extends Error {
@@ -36,12 +38,13 @@ export function setToken(token) {
 /** Percent-encode the parts of a path: names of jobs, operators and keys may hold anything. */
 export const path = (strings, ...parts) => String.raw({ raw: strings }, ...parts.map(encodeURIComponent));
 
+/** `exact`: numbers that JavaScript would change stay as they are; show them with `text` of exact.js. */
 export const get = (url, options) => request("GET", url, options);
 export const post = (url, body) => request("POST", url, { body });
 export const patch = (url, body) => request("PATCH", url, { body });
 export const remove = (url) => request("DELETE", url);
 
-async function request(method, url, { body, signal } = {}) {
+async function request(method, url, { body, signal, exact = false } = {}) {
   const headers = {};
   const token = sessionStorage.getItem(TOKEN);
   if (token) headers.Authorization = `Bearer ${token}`;
@@ -67,7 +70,8 @@ async function request(method, url, { body, signal } = {}) {
   else if (token === sessionStorage.getItem(TOKEN)) setConnection("token", Boolean(token)); // else: a new one was entered
   if (!response.ok) throw new ApiError(response.status, errorText(response, text), response.headers.get("Retry-After"));
   const isJson = (response.headers.get("Content-Type") || "").includes("json");
-  return isJson ? JSON.parse(text) : text;
+  if (!isJson) return text;
+  return exact ? parse(text) : JSON.parse(text);
 }
 
 function errorText(response, text) {

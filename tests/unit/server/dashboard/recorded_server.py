@@ -15,6 +15,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from headwater.server.dashboard.page_files import CONTENT_SECURITY_POLICY, page_files
 
 RECORDINGS = Path(__file__).parent.parent / "flink_rest"
@@ -129,13 +131,23 @@ STATE = {
             "name": "count",
             "epoch": 812,
             "states": [
-                {"name": "book", "kind": "value", "type": "tuple", "ttl": True, "entries": 40_000},
-                {"name": "recent", "kind": "map", "type": None, "ttl": False, "entries": 312},
+                {
+                    "name": "book",
+                    "kind": "value",
+                    "type": "tuple",
+                    "ttl": True,
+                    "entries": 40_000,
+                    "estimated_bytes": 4e6,
+                },
+                {"name": "recent", "kind": "map", "type": None, "ttl": False, "entries": 312, "estimated_bytes": None},
             ],
         }
     ],
 }
 STATE_VALUE = {"key": 7, "value": {"payments": 12}, "epoch": 812}
+BIG_KEY = 1234567890123456789
+BIG_VALUE = [-(2**70), 2.0, 1e22, '9007199254740993 \\ud8001"', {"id": 2**53 + 1, "\U00010000": "\U000100007"}]
+"""A double has no room for some of these numbers; the text must not be taken for one."""
 STATE_PAGE = {"values": [{"key": 3, "value": [1, 2], "epoch": 812}], "next-page": None}
 LOG = "\n".join(f"10:00:{n:02d} {'WARNING' if n % 9 == 0 else 'INFO'} epoch {n} took 23 ms" for n in range(60))
 
@@ -156,7 +168,7 @@ class RecordedServer:
         if method != "GET":
             self.done.append((method, url, json.loads(body) if body else None))
         status, kind, found = self._find(method, url, path)
-        return status, kind, found.encode() if isinstance(found, str) else json.dumps(found).encode(), {}
+        return status, kind, found.encode() if isinstance(found, str) else msgspec.json.encode(found), {}
 
     def _find(self, method: str, url: str, path: str) -> tuple[int, str, Any]:
         json_type, job = "application/json", f"/jobs/{RUNNING}"
@@ -166,6 +178,11 @@ class RecordedServer:
             ("GET", f"{job}/state"): STATE,
             ("GET", f"{job}/state/count/book/7"): STATE_VALUE,
             ("GET", f"{job}/state/count/book"): STATE_PAGE,
+            ("GET", f"{job}/state/count/recent/{BIG_KEY}"): {"key": BIG_KEY, "value": BIG_VALUE, "epoch": 812},
+            ("GET", f"{job}/state/count/recent"): {
+                "values": [{"key": BIG_KEY, "value": BIG_VALUE, "epoch": 812}],
+                "next-page": None,
+            },
             ("PATCH", f"{job}?mode=cancel"): {},
             ("PATCH", f"{job}/rescaling?parallelism=3"): {"request-id": "0" * 32},
             ("GET", f"{job}/rescaling/{'0' * 32}"): {"status": {"id": "COMPLETED"}, "operation": {}},

@@ -5,10 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from tests.unit.server.dashboard.browser import Browser, Page
-from tests.unit.server.dashboard.recorded_server import COUNT, FAILED, RUNNING, SOURCE, RecordedServer, recorded_server
+from tests.unit.server.dashboard.recorded_server import (
+    BIG_KEY,
+    BIG_VALUE,
+    COUNT,
+    FAILED,
+    RUNNING,
+    SOURCE,
+    RecordedServer,
+    recorded_server,
+)
 
 JOB = f"#/job/running/{RUNNING}"
 
@@ -27,7 +37,7 @@ VIEWS = {
     "checkpoints-configuration": (f"{JOB}/checkpoints/configuration", ["exactly once", "2.0 s"]),
     "data-skew": (f"{JOB}/dataskew", ["skew 80 %", "skew 0 %", "9,000", "user-42"]),
     "watermarks": (f"{JOB}/watermarks", ["00:00:00.601", "5.0 s", "3", "Waits for", "split 0 of numbers"]),
-    "state": (f"{JOB}/state", ["book", "40.0 k keys", "TTL", "4.89 MB", "Hot keys", "user-42", "31 %"]),
+    "state": (f"{JOB}/state", ["book", "40.0 k keys · ~3.81 MB", "TTL", "4.89 MB", "Hot keys", "user-42", "31 %"]),
     "configuration": (f"{JOB}/configuration", ["Restart with fixed delay", "Job parallelism"]),
     "logs": (f"{JOB}/logs", ["epoch 59 took 23 ms", "60 lines"]),
     "task-managers": ("#/task-manager", ["localhost:35491", "2 of 4", "23.5 GB"]),
@@ -124,6 +134,19 @@ def test_a_key_is_looked_up_and_keys_are_browsed(page: Page) -> None:
     page.until_text("Not found", selector=".state-lookup")
     page.click("button", saying="Browse keys")
     page.until_text("[1,2]", selector=".state-lookup")
+
+
+def test_numbers_in_state_are_shown_with_all_their_digits(page: Page) -> None:
+    key, value = msgspec.json.encode(BIG_KEY).decode(), msgspec.json.encode(BIG_VALUE).decode()
+    page.go(f"{JOB}/state")
+    page.click(".state-item", saying="recent")
+    page.write(".lookup input", key)
+    page.press("Enter")
+    page.until_text("As of epoch", "812", selector=".state-lookup")
+    assert page.evaluate("document.querySelector('pre.value').innerText.replace(/\\s/g, '')") == value.replace(" ", "")
+    assert key in page.text(".state-lookup .card-body").split()
+    page.click("button", saying="Browse keys")
+    page.until_text(key, value, selector=".state-lookup tbody")
 
 
 def test_a_checkpoint_unfolds_to_its_partitions(page: Page, screenshots: Path) -> None:

@@ -49,6 +49,7 @@ TABS = {
     "checkpoints/summary": ["End to end duration", "p99"],
     "dataskew": ["skew", "Most frequent keys", "42"],
     "watermarks": ["2026-01-01", "Behind the clock", "Waits for", "of Source: payments"],
+    "flamegraph": ["card watch", "samples until", "root"],
     "state": ["card watch", "book", "Sizes", "KB", "Hot keys", "42"],
     "configuration": ["Job parallelism", "execution.checkpointing.dir"],
     "logs": ["There is no log"],

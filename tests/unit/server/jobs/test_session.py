@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import signal
 import socket
 import urllib.error
@@ -24,11 +25,13 @@ from headwater.server.cluster import RunRequest
 from headwater.server.http_error import HttpError
 from headwater.server.jobs import supervisor
 from headwater.server.jobs.job_folder import JobFolder, job_ids
-from headwater.server.jobs.records import DriverRecord, JobRecord, Order
+from headwater.server.jobs.records import DriverEnd, DriverRecord, JobRecord, Order
 from headwater.server.jobs.session_jobs import SessionJobs, SubmissionFailedError
 from tests.unit.server.jobs.real_servers import ServerProcess, Storage, expected, server_here, until
+from tests.unit.server.json_shapes import differences, shape_of
 
 ROUNDS = int(os.environ.get("SERVER_ROUNDS", "1"))
+pytestmark = pytest.mark.timeout(120 * ROUNDS)
 TAKEOVER_SECONDS = float(os.environ.get("TAKEOVER_SECONDS", "60"))
 """A busy machine needs patience. `make test-long` allows the ten seconds that are promised."""
 
@@ -67,6 +70,21 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
 
 
 # --- one server
+
+
+def test_the_plan_of_a_program_is_flinks_and_nothing_is_started(storage: Storage) -> None:
+    recorded = Path(__file__).parents[1] / "flink_rest" / "jars_jarid_plan.get.json"
+    (shape,) = (a["body"]["plan"] for a in json.loads(recorded.read_text("utf-8"))["answers"] if a["status"] == 200)
+    with server_here(storage.path) as server:
+        plan = server.plan(storage.program, storage.request(10, 10))
+        assert not list(differences(plan, shape_of(shape), re.compile("never")))
+        assert plan["name"] == "counts" and len(plan["nodes"]) == 2
+        assert server.job_ids() == []
+        with pytest.raises(SubmissionFailedError, match="IndexError"):
+            server.plan(storage.program, RunRequest())
+        storage.program.write_text("print(1)")
+        with pytest.raises(SubmissionFailedError, match="without a call of execute"):
+            server.plan(storage.program, RunRequest())
 
 
 def test_a_program_runs_to_its_end_and_is_kept_in_history(storage: Storage) -> None:
@@ -255,6 +273,24 @@ def test_one_damaged_record_does_not_stop_the_other_jobs(storage: Storage) -> No
 # --- records that another server left
 
 
+def test_a_job_between_its_driver_and_its_history_says_how_it_stands(storage: Storage) -> None:
+    folder = storage.submitted_by_hand(30, 1_000)
+    jobs = SessionJobs(storage.path, FixedDelay(1, 0), 5)  # it does not lead, so nobody tends the job
+
+    def status() -> str:
+        return str(jobs.answer(folder.job_id, "describe")["status"])  # type: ignore[index]
+
+    assert status() == "INITIALIZING"
+    folder.order(1, Order("gone", 1))
+    folder.take(1, DriverRecord(os.getpid(), "another boot/1", socket.gethostname(), 1))
+    folder.began(1, JobRecord(folder.job_id, "", {"job_id": folder.job_id, "name": "counts", "timestamps": {}}))
+    assert status() == "RESTARTING"
+    folder.cancel()
+    assert status() == "CANCELLING"
+    folder.ended(1, DriverEnd("CANCELED", 0, 2))
+    assert status() == "CANCELED"
+
+
 def test_a_pid_that_is_another_process_by_now_is_not_taken_for_the_driver(storage: Storage) -> None:
     folder = storage.submitted_by_hand(30, 1_000)
     folder.order(1, Order("gone", 1))
@@ -358,7 +394,7 @@ def test_the_second_server_takes_over(
     assert len(drivers) == 2
 
 
-@pytest.mark.parametrize("round_", range(max(3, ROUNDS)))
+@pytest.mark.parametrize("round_", range(ROUNDS))
 def test_two_servers_that_start_at_once_start_one_driver(
     storage: Storage, servers: list[ServerProcess], round_: int
 ) -> None:

@@ -12,6 +12,7 @@ import { CheckpointsTab } from "../tabs/checkpoints.js";
 import { ConfigurationTab } from "../tabs/configuration.js";
 import { DataSkewTab } from "../tabs/data-skew.js";
 import { ExceptionsTab } from "../tabs/exceptions.js";
+import { FlameGraphTab } from "../tabs/flame-graph.js";
 import { LogsTab } from "../tabs/logs.js";
 import { OverviewTab } from "../tabs/overview.js";
 import { StateTab } from "../tabs/state.js";
@@ -25,6 +26,7 @@ const TABS = [
   ["checkpoints", "Checkpoints", CheckpointsTab],
   ["dataskew", "Data Skew", DataSkewTab],
   ["watermarks", "Watermarks", WatermarksTab],
+  ["flamegraph", "FlameGraph", FlameGraphTab],
   ["state", "State", StateTab],
   ["configuration", "Configuration", ConfigurationTab],
   ["logs", "Logs", LogsTab],

@@ -1,6 +1,7 @@
 // Keyed state of the running job: what there is and how big, the value of a key, the keys one after another.
 import { get, path } from "../api.js";
 import { html, useState } from "../dom.js";
+import { text } from "../exact.js";
 import { bytes, count, percent } from "../format.js";
 import { Card, Facts } from "../parts/figure.js";
 import { Empty, Fetched, Problem } from "../parts/notice.js";
@@ -43,7 +44,7 @@ function StateList({ operators, chosen, onChoose }) {
           return html`
             <button key=${id} class="state-item" aria-pressed=${String(id === chosen)} onClick=${() => onChoose(id)}>
               <span><b>${state.name}</b> <small>${[state.kind, state.type, state.ttl && "TTL"].filter(Boolean).join(" · ")}</small></span>
-              <span class="dim">${count(state.entries)} ${state.entries === 1 ? "key" : "keys"}</span>
+              <span class="dim">${count(state.entries)} ${state.entries === 1 ? "key" : "keys"} · ~${bytes(state.estimated_bytes)}</span>
             </button>
           `;
         })}
@@ -60,7 +61,7 @@ function Lookup({ jobId, state }) {
 
   async function ask(url, kind) {
     try {
-      setAnswer({ kind, data: await get(url) });
+      setAnswer({ kind, data: await get(url, { exact: true }) });
     } catch (error) {
       setAnswer({ kind, error });
     }
@@ -92,22 +93,20 @@ function Lookup({ jobId, state }) {
 }
 
 const Value = ({ answer }) => html`
-  <pre class="value">${shown(answer.value)}</pre>
-  <${Facts} rows=${[["Key", JSON.stringify(answer.key)], ["As of epoch", answer.epoch]]} />
+  <pre class="value">${text(answer.value, 2)}</pre>
+  <${Facts} rows=${[["Key", text(answer.key)], ["As of epoch", answer.epoch]]} />
 `;
 
 function Page({ page, onMore }) {
   const columns = [
-    { title: "Key", cell: (row) => html`<code>${JSON.stringify(row.key)}</code>` },
-    { title: "Value", cell: (row) => html`<code class="wrap">${JSON.stringify(row.value)}</code>`, grow: true },
+    { title: "Key", cell: (row) => html`<code>${text(row.key)}</code>` },
+    { title: "Value", cell: (row) => html`<code class="wrap">${text(row.value)}</code>`, grow: true },
   ];
   return html`
-    <${Table} caption="Keys" columns=${columns} rows=${page.values} rowKey=${(row) => JSON.stringify(row.key)} empty="No key has a value." />
+    <${Table} caption="Keys" columns=${columns} rows=${page.values} rowKey=${(row) => text(row.key)} empty="No key has a value." />
     ${page["next-page"] !== null && html`<p><button onClick=${() => onMore(page["next-page"])}>Next ${PAGE}</button></p>`}
   `;
 }
-
-const shown = (value) => (typeof value === "string" ? JSON.stringify(value) : JSON.stringify(value, null, 2));
 
 function Sizes({ live }) {
   const rows = Object.entries(live?.vertices || {}).flatMap(([id, { name, aggregate }]) => (aggregate.stateEntries === undefined ? [] : [{ id, name, ...aggregate }]));
