@@ -28,6 +28,7 @@ SPARK_TRANSFORM = "Spark transformWithState, RocksDB"
 BYTEWAX_ONE = "bytewax, 1 process"
 BYTEWAX_TWO = "bytewax, 2 processes"
 NO_ENGINE = "no engine (the floor)"
+ONLY_WRITES = "no engine, an epoch's writes"
 BARE_LOOP = "bare Python loop, 1 core"
 
 

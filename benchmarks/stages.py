@@ -26,8 +26,9 @@ from headwater.graph.plan import JobPlan
 from headwater.runtime.epoch.chunk import FrameKind, decode_header, decode_records, payload_of
 from headwater.runtime.epoch.messages import Attempt, Base, EpochHeader, SourceTask, SplitAssignment
 from headwater.runtime.stage.readers import Readers
-from headwater.runtime.stage.runner import RunnerIdentity, StageRunner
+from headwater.runtime.stage.runner import StageRunner
 from headwater.runtime.stage.source_task import run_source_task
+from headwater.runtime.stage.wiring import RunnerIdentity
 
 RECORDS = 200_000
 KEYS = 1000

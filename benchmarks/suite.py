@@ -27,11 +27,16 @@ from benchmarks.harness.environments import BYTEWAX, FLINK
 from benchmarks.harness.process import Program
 from benchmarks.impressions.cases import impression_cases, impression_targets
 from benchmarks.in_process.cases import in_process_cases, in_process_targets
+from benchmarks.jdbc.cases import jdbc_cases, jdbc_targets
 from benchmarks.joins.cases import join_cases, join_targets
 from benchmarks.kafka.cases import kafka_cases, kafka_targets
+from benchmarks.lakes.cases import lake_cases
 from benchmarks.latency.cases import latency_cases, latency_targets
+from benchmarks.nexmark.cases import nexmark_cases, nexmark_targets
 from benchmarks.patterns.cases import pattern_cases, pattern_targets
+from benchmarks.sql_group_by.cases import group_by_cases, group_by_targets
 from benchmarks.windows.cases import window_cases, window_targets
+from benchmarks.yahoo.cases import yahoo_cases
 
 SPARK_BARE = "bare spark.range(1).count()"
 README_COLD = "README's program, no class archive, no bytecode"
@@ -46,7 +51,11 @@ def cases() -> tuple[Case, ...]:
         *window_cases(),
         *join_cases(),
         *kafka_cases(),
+        *jdbc_cases(),
+        *yahoo_cases(),
         *pattern_cases(),
+        *nexmark_cases(),
+        *group_by_cases(),
         _grep(),
         *latency_cases(),
         *engine_cases(),
@@ -57,6 +66,7 @@ def cases() -> tuple[Case, ...]:
         _start(),
         *in_process_cases(),
         *format_cases(),
+        *lake_cases(),
     )
 
 
@@ -113,7 +123,10 @@ def targets(cores: int) -> tuple[Target, ...]:
         *window_targets(),
         *join_targets(),
         *kafka_targets(),
+        *jdbc_targets(),
         *pattern_targets(),
+        *nexmark_targets(),
+        *group_by_targets(),
         *checkpoint_targets(),
         *in_process_targets(),
         *format_targets(),

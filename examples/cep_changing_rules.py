@@ -2,29 +2,29 @@
 
     python examples/cep_changing_rules.py
 
-A rule has an id and a version. With each comes the moment until which it holds at least: this is the watermark of the
-stream of rules. So payments wait for the rules of their time, and each meets those that were in force then. What is no
-rule goes to a side output with the reason. Conditions are small expressions over the events' fields.
+A rule has an id and a version, and a moment from which it holds: the timestamp of its record. Payments wait for the
+rules of their time, and rules for the payments before them. So each payment meets the rules that were in force then,
+whichever of the two streams is read first. What is no rule goes to a side output with the reason. Conditions are small
+expressions over the events' fields.
 """
 
 from headwater.cep import CEP
 from headwater.common import WatermarkStrategy
-from headwater.common.watermark_strategy import WatermarkGenerator
 from headwater.datastream import OutputTag, StreamExecutionEnvironment
 
 
-def rule(until, rule_id, version, first, then):
+def rule(second, rule_id, version, first, then):
     steps = [{"name": "first", "where": first}, {"followed_by": "then", "where": then}]
     pattern = {"steps": steps, "within_ms": 60_000, "skip": "skip_past_last_event"}
-    return {"until": until, "rule": {"id": rule_id, "version": version, "pattern": pattern}}
+    return {"second": second, "rule": {"id": rule_id, "version": version, "pattern": pattern}}
 
 
-RULES = [  # no other rule comes until the second that each begins with
-    rule(40, "tried", 1, "amount < 1", "amount > 500"),
-    rule(50, "tried", 2, "amount < 5", "amount > 5 * first(first.amount)"),
-    rule(55, "abroad", 1, "kind == 'cash'", "country != last(first.country"),  # rubbish: a bracket is missing
-    rule(90, "abroad", 2, "kind == 'cash'", "country != last(first.country)"),
-    {"until": 999, "rule": {"id": "tried", "version": 3, "remove": True}},
+RULES = [  # each with the second from which it holds
+    rule(0, "tried", 1, "amount < 1", "amount > 500"),
+    rule(40, "tried", 2, "amount < 5", "amount > 5 * first(first.amount)"),
+    rule(50, "abroad", 1, "kind == 'cash'", "country != last(first.country"),  # rubbish: a bracket is missing
+    rule(55, "abroad", 2, "kind == 'cash'", "country != last(first.country)"),
+    {"second": 90, "rule": {"id": "tried", "version": 3, "remove": True}},
 ]
 
 PAYMENTS = [  # (second, card, amount, country, kind)
@@ -41,31 +41,17 @@ PAYMENTS = [  # (second, card, amount, country, kind)
 REJECTED = OutputTag("rejected")
 
 
-class NoOtherUntil(WatermarkGenerator):
-    """Each record says until when no other comes: a payment until its own second, a rule as far as it knows."""
-
-    def on_event(self, event, event_timestamp, output):
-        output.emit_watermark(event_timestamp - 1)
-
-    def on_periodic_emit(self, output):
-        pass
-
-
 def main():
     env = StreamExecutionEnvironment.get_execution_environment()
     env.set_parallelism(1)
 
     names = ("second", "card", "amount", "country", "kind")
     events = [dict(zip(names, payment, strict=True)) for payment in PAYMENTS]
-    strategy = WatermarkStrategy.for_generator(NoOtherUntil)
-    payments = env.from_collection(events).assign_timestamps_and_watermarks(
-        strategy.with_timestamp_assigner(lambda payment, _: payment["second"] * 1000)
+    by_second = WatermarkStrategy.for_monotonous_timestamps().with_timestamp_assigner(
+        lambda each, _: each["second"] * 1000
     )
-    rules = (
-        env.from_collection(RULES)
-        .assign_timestamps_and_watermarks(strategy.with_timestamp_assigner(lambda rule, _: rule["until"] * 1000))
-        .map(lambda record: record["rule"])
-    )
+    payments = env.from_collection(events).assign_timestamps_and_watermarks(by_second)
+    rules = env.from_collection(RULES).assign_timestamps_and_watermarks(by_second).map(lambda record: record["rule"])
 
     matches = CEP.dynamic_patterns(payments.key_by(lambda event: event["card"]), rules).side_output_rejected_patterns(
         REJECTED

@@ -24,7 +24,7 @@ from typing import Any
 
 PACKAGES = ("pyflink.common", "pyflink.datastream", "pyflink.metrics", "pyflink.table", "pyflink.util")
 MODULES = ("pyflink.java_gateway", "pyflink.version", "pyflink.serializers")
-NAMES_ONLY = ("pyflink.table", "pyflink.util", "pyflink.java_gateway", "pyflink.serializers")
+NAMES_ONLY = ("pyflink.util", "pyflink.java_gateway", "pyflink.serializers")
 """Parts that are missing here as a whole: their methods would say nothing more."""
 SKIPPED = ("tests", "examples", "fn_execution", "testing")
 
@@ -74,9 +74,9 @@ def lines_of(module: ModuleType) -> Iterator[str]:
     for name in sorted(public_names(module)):
         value = getattr(module, name)
         here = f"{module.__name__}.{name}"
-        home = f"{getattr(value, '__module__', None)}.{getattr(value, '__qualname__', name)}"
-        named = inspect.isclass(value) or inspect.isfunction(value)
-        if named and home != here and home.startswith("pyflink."):
+        named = inspect.isclass(value) or inspect.isfunction(value)  # any attribute of an Expression is a field of it
+        home = f"{value.__module__}.{value.__qualname__}" if named else here
+        if home != here and home.startswith("pyflink."):
             yield f"{here} -> {home}"
             continue
         yield here + (shown_parameters(value) if inspect.isfunction(value) else "")

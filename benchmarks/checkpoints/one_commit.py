@@ -100,6 +100,7 @@ def run(root: Path, epochs: int) -> None:
             with used.part("sink writer (one partition)"):
                 operator.process_batch(["a record"] * 10, None)
                 found = operator.prepare_commit()
+                operator.make_durable()
             committables += [pickle.dumps(each) for each in found]
         with used.part("all of the coordinator"):
             with used.part("manifest and NEWEST"):

@@ -31,6 +31,14 @@ def format_cases() -> tuple[Case, ...]:
 def format_targets() -> tuple[Target, ...]:
     return (
         _ratio("avro_dicts", "Avro messages to dicts / json.loads", 0.8),
+        Target(
+            "formats",
+            "Avro messages to dicts, messages/s of one core",
+            lambda look: look("formats", HEADWATER, "avro_dicts"),
+            150_000.0,
+            at_least=True,
+            shown_as="{:,.0f}",
+        ),
         _ratio("json_rows", "JSON messages to Rows / json.loads", 0.8),
         Target(
             "formats",

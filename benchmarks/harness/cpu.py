@@ -7,6 +7,7 @@ workers, the fork server, and slots, which leave their session and their parent.
 from __future__ import annotations
 
 import os
+import threading
 import uuid
 from collections.abc import Collection
 from pathlib import Path
@@ -34,12 +35,60 @@ def marked_processes(mark: str) -> list[int]:
 
 def cpu_seconds(pid: int) -> float:
     """Of a process and of its children that are gone; 0 if it is gone itself."""
+    return sum(_times(pid)) * _TICK_S
+
+
+def _own_cpu_seconds(pid: int) -> float:
+    return sum(_times(pid)[:2]) * _TICK_S
+
+
+def _times(pid: int) -> list[int]:
+    """utime, stime, cutime, cstime; nothing if the process is gone."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
     except OSError:
-        return 0.0
-    own_and_children = stat.rpartition(")")[2].split()[11:15]  # utime, stime, cutime, cstime
-    return sum(map(int, own_and_children)) * _TICK_S
+        return []
+    return list(map(int, stat.rpartition(")")[2].split()[11:15]))
+
+
+class CpuWatch(threading.Thread):
+    """Adds up the processor time of marked processes, also of those that end meanwhile, by looking at them often.
+
+    What a process did after the last look at it is lost: `EVERY_S` at most.
+    """
+
+    EVERY_S = 0.1
+
+    def __init__(self, mark: str) -> None:
+        super().__init__(daemon=True)
+        self._mark = mark
+        self._seen: dict[int, float] = {}
+        self._before: dict[int, float] = {}
+        self._stopped = threading.Event()
+
+    def __enter__(self) -> CpuWatch:
+        self._look()
+        self._before = dict(self._seen)
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stopped.set()
+        self.join()
+        self._look()
+
+    @property
+    def seconds(self) -> float:
+        """Of all processes together, since the watch began."""
+        return sum(spent - self._before.get(pid, 0.0) for pid, spent in self._seen.items())
+
+    def run(self) -> None:
+        while not self._stopped.wait(self.EVERY_S):
+            self._look()
+
+    def _look(self) -> None:
+        for pid in marked_processes(self._mark):
+            self._seen[pid] = max(_own_cpu_seconds(pid), self._seen.get(pid, 0.0))
 
 
 def cpu_by_kind(mark: str, slots: Collection[int]) -> dict[str, float]:

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from benchmarks.case import HEADWATER, NO_ENGINE, RESIDENT, SHUFFLE, Case, Lookup, Target
+from benchmarks.case import HEADWATER, NO_ENGINE, ONLY_WRITES, RESIDENT, SHUFFLE, Case, Lookup, Target
 from benchmarks.harness.plot import Row, latency_plot
 from benchmarks.harness.runner import Measurement
 from benchmarks.latency.distribution import Histogram
@@ -16,7 +16,13 @@ from benchmarks.latency.distribution import Histogram
 Results = dict[str, list[Measurement]]
 """case name -> its measurements, in the order of the case"""
 
-OWN_COLOURS = {HEADWATER: "#0f766e", RESIDENT: "#2563eb", SHUFFLE: "#7c3aed", NO_ENGINE: "#6b7280"}
+OWN_COLOURS = {
+    HEADWATER: "#0f766e",
+    RESIDENT: "#2563eb",
+    SHUFFLE: "#7c3aed",
+    NO_ENGINE: "#6b7280",
+    ONLY_WRITES: "#9ca3af",
+}
 PEER_COLOURS = ("#d97706", "#b91c1c", "#a16207")
 
 

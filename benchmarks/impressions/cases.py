@@ -13,7 +13,7 @@ RAW = "flushed to Redis by hand-made commands"
 
 def impression_cases() -> tuple[Case, ...]:
     def run(contender: str, results: str) -> Contender:
-        sizes = {"keys": 1_000_000, "intervals": 8, "parallelism": PARALLELISM, "results": results}
+        sizes = {"keys": 1_000_000, "intervals": 5, "parallelism": PARALLELISM, "results": results}
         program = Program("benchmarks.impressions.job", sizes)
         return Contender(contender, program, repeats=3, quick=(("keys", 20_000), ("intervals", 3)), peer=False)
 
@@ -30,8 +30,8 @@ def impression_cases() -> tuple[Case, ...]:
                 ("flushes", "of it, keys/s to Redis"),
                 ("read_p50_ms", "read p50, ms"),
                 ("read_p99_ms", "read p99, ms"),
-                ("reads_per_second", "reads/s"),
-                ("not_answered", "reads refused or empty"),
+                ("reads_per_second", "answers/s"),
+                ("not_answered", "reads without an answer"),
             ),
         ),
     )

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from benchmarks.case import PARALLELISM, Case, Contender, Target, paired
+from benchmarks.case import LARGE_BUNDLE, PARALLELISM, PYFLINK, PYFLINK_TUNED, Case, Contender, Target, paired
+from benchmarks.harness.environments import FLINK
 from benchmarks.harness.process import Program
 
-RECORDS = 3_000_000
+RECORDS, PEER_RECORDS = 3_000_000, 200_000
 CASE = "kafka"
 GENERATOR = "headwater, generator to a counter"
 AT_LEAST_ONCE = "headwater, Kafka to Kafka, at least once"
@@ -23,6 +24,8 @@ def kafka_cases() -> tuple[Case, ...]:
                 _contender(GENERATOR, ""),
                 _contender(AT_LEAST_ONCE, "AT_LEAST_ONCE"),
                 _contender(EXACTLY_ONCE, "EXACTLY_ONCE"),
+                _peer(PYFLINK, {}),
+                _peer(PYFLINK_TUNED, {"bundle": LARGE_BUNDLE}),
             ),
             columns=(("records", "records"), ("seconds", "seconds")),
         ),
@@ -45,6 +48,14 @@ def kafka_targets() -> tuple[Target, ...]:
             0.75,
             at_least=True,
         ),
+        Target(
+            CASE,
+            "Kafka to Kafka, exactly once / PyFlink's defaults from a file, without a connector",
+            lambda look: look(CASE, EXACTLY_ONCE, "rate") / look(CASE, PYFLINK, "rate"),
+            40.0,
+            at_least=True,
+            shown_as="{:.1f} x",
+        ),
     )
 
 
@@ -57,3 +68,9 @@ def _contender(name: str, guarantee: str) -> Contender:
         quick=(("records", 40_000),),
         peer=False,
     )
+
+
+def _peer(name: str, own: dict[str, int]) -> Contender:
+    """The same records from a file, in the peer's own environment."""
+    sizes: dict[str, str | int | float] = {"records": PEER_RECORDS, "parallelism": PARALLELISM, **own}
+    return Contender(name, Program("benchmarks.kafka.pyflink_job", sizes, FLINK), quick=(("records", 20_000),))

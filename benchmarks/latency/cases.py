@@ -5,6 +5,7 @@ from __future__ import annotations
 from benchmarks.case import (
     HEADWATER,
     NO_ENGINE,
+    ONLY_WRITES,
     PARALLELISM,
     PYFLINK,
     RESIDENT,
@@ -63,6 +64,8 @@ def _case(name: str) -> Case:
         return Contender(contender, Program(f"{FOLDER}.pyflink_job", arguments, FLINK), quick=quick)
 
     floor = Contender(NO_ENGINE, Program(f"{FOLDER}.floor", steady), quick=quick, peer=False)
+    persisted = {**steady, "slots": stages * PARALLELISM, "parallelism": PARALLELISM}
+    writes = Contender(ONLY_WRITES, Program(f"{FOLDER}.floor", persisted), quick=quick, peer=False)
     return Case(
         name,
         title,
@@ -72,7 +75,7 @@ def _case(name: str) -> Case:
             ours(HEADWATER, "auto"),
             ours(RESIDENT, "resident"),
             ours(SHUFFLE, "shuffle"),
-            *((floor, *(flink(name, tuned) for name, tuned in PYFLINK_SETTINGS.items())) if main else ()),
+            *((floor, writes, *(flink(name, tuned) for name, tuned in PYFLINK_SETTINGS.items())) if main else ()),
         ),
         columns=(
             ("p99_ms", "ms, p99"),

@@ -5,12 +5,12 @@ It can be waited for: nobody needs to poll it.
 
 from __future__ import annotations
 
-import select
 import socket
 import time
 
 from benchmarks.latency.feed import POSITION
 from headwater.common.connector import Source, Split, SplitReader
+from headwater.common.machine.descriptors import wait_any
 
 RECEIVE_BYTES = 1 << 18
 
@@ -55,7 +55,7 @@ class FeedReader(SplitReader):
         if self._lines or self._ended:
             return True
         input_fd = self._connection.fileno()
-        ready, _, _ = select.select([input_fd, wake], [], [], max(0.0, deadline - time.monotonic()))
+        ready = wait_any([input_fd, wake], deadline - time.monotonic())
         return input_fd in ready
 
     def position(self) -> int:

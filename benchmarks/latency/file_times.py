@@ -13,7 +13,7 @@ from typing import Any
 
 from headwater.common import Encoder
 from headwater.common.connector import Committer
-from headwater.datastream.connectors.file_system import BucketAssigner, FileSink
+from headwater.datastream.connectors.file_system import BucketAssigner, FileSink, RollingPolicy
 
 TIMES = "times.jsonl"
 
@@ -26,12 +26,13 @@ class TimedFileSink(FileSink):
         sink = (
             FileSink.for_row_format(directory, Encoder.simple_string_encoder())
             .with_bucket_assigner(BucketAssigner.base_path_bucket_assigner())
+            .with_rolling_policy(RollingPolicy.on_checkpoint_rolling_policy())
             .build()
         )
         return TimedFileSink(sink._settings)
 
     def create_committer(self) -> Committer:
-        return _TimedCommitter(super().create_committer(), self._settings.base_path)
+        return _TimedCommitter(super().create_committer(), self._settings.store.base_path)
 
 
 class _TimedCommitter(Committer):

@@ -51,8 +51,10 @@ def pattern_targets() -> tuple[Target, ...]:
         ),
         Target(
             "pattern_many",
-            "10,000 patterns / 1 pattern, events/s",
-            lambda look: look("pattern_many", _many_name(10_000), "rate") / look("pattern_many", _many_name(1), "rate"),
+            "10,000 patterns / 100 patterns, events/s with as many matches",
+            lambda look: (
+                look("pattern_many", _many_name(10_000), "rate") / look("pattern_many", _many_name(100), "rate")
+            ),
             0.4,
             at_least=True,
         ),
@@ -106,6 +108,10 @@ def _many_name(patterns: int) -> str:
 
 
 def _many() -> Case:
+    """One pattern is there to be seen, but is other work: an event completes a third of the matches, as each begins the
+    same pattern, whose matches skip what lies within them.
+    """
+
     def run(patterns: int) -> Contender:
         sizes: dict[str, str | int | float] = {"patterns": patterns, "records": 1_000_000, "parallelism": PARALLELISM}
         return Contender(

@@ -44,8 +44,6 @@ def run(records: int, keys: int, parallelism: int, follows: str) -> tuple[float,
     """(seconds, matches). The matches go to files, whose lines are counted: none may have been dropped as late."""
     env = flink_environment(parallelism)
     tables = StreamTableEnvironment.create(env)
-    source = NumberSequenceSource(0, records - 1)
-    numbers = env.from_source(source, WatermarkStrategy.no_watermarks(), "numbers", Types.LONG())
     time_ms = TIME_SQL.format(half=records // 2)
     schema = (
         Schema.new_builder()
@@ -56,7 +54,15 @@ def run(records: int, keys: int, parallelism: int, follows: str) -> tuple[float,
         .watermark("ts", "ts")
         .build()
     )
-    tables.create_temporary_view("events", tables.from_data_stream(numbers, schema))
+    # A source for each half: of one source with two splits, a task that starts early reads both, one after the other.
+    halves = [(0, records // 2), (records // 2, records)]
+    for number, (begin, end) in enumerate(halves):
+        source = NumberSequenceSource(begin, end - 1)
+        numbers = env.from_source(source, WatermarkStrategy.no_watermarks(), f"numbers {number}", Types.LONG())
+        numbers.set_parallelism(1)
+        tables.create_temporary_view(f"half_{number}", tables.from_data_stream(numbers, schema))
+    both = " UNION ALL ".join(f"SELECT k, v, t, ts FROM half_{number}" for number in range(len(halves)))
+    tables.execute_sql(f"CREATE TEMPORARY VIEW events AS {both}")
     folder = tempfile.mkdtemp(dir=Path.cwd())
     tables.execute_sql(
         "CREATE TEMPORARY TABLE files (k BIGINT, low BIGINT, middle BIGINT, high BIGINT) "

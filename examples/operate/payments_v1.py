@@ -11,7 +11,7 @@ import sys
 from headwater.common import Encoder, WatermarkStrategy
 from headwater.datastream import KeyedProcessFunction, RuntimeContext, StreamExecutionEnvironment
 from headwater.datastream.connectors.data_generator import DataGeneratorSource
-from headwater.datastream.connectors.file_system import FileSink
+from headwater.datastream.connectors.file_system import FileSink, RollingPolicy
 from headwater.datastream.state import ValueStateDescriptor
 
 
@@ -37,7 +37,11 @@ def main(folder):
     source = DataGeneratorSource(payment, rate_per_second=2_000)
     payments = env.from_source(source, WatermarkStrategy.no_watermarks(), "payments").uid("payments")
     totals = payments.key_by(lambda each: each[0]).process(Totals()).uid("totals")
-    totals.sink_to(FileSink.for_row_format(folder, Encoder.simple_string_encoder()).build()).uid("files")
+    totals.sink_to(
+        FileSink.for_row_format(folder, Encoder.simple_string_encoder())
+        .with_rolling_policy(RollingPolicy.on_checkpoint_rolling_policy())
+        .build()
+    ).uid("files")
     env.execute("payments")
 
 

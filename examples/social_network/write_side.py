@@ -12,7 +12,7 @@ import sys
 
 from headwater.common import Duration, Encoder, WatermarkStrategy
 from headwater.datastream import KeyedProcessFunction, OutputTag, RuntimeContext, StreamExecutionEnvironment
-from headwater.datastream.connectors.file_system import FileSink, FileSource, StreamFormat
+from headwater.datastream.connectors.file_system import FileSink, FileSource, RollingPolicy, StreamFormat
 from headwater.datastream.state import ValueStateDescriptor
 
 REFUSED = OutputTag("refused")
@@ -61,8 +61,16 @@ def main(commands, log, refused):
         env.from_source(source, WatermarkStrategy.no_watermarks(), "commands").uid("commands")
         .key_by(subject).process(Decide()).uid("decide")
     )  # fmt: skip
-    decided.sink_to(FileSink.for_row_format(log, Encoder.simple_string_encoder()).build()).uid("log")
-    refusals = FileSink.for_row_format(refused, Encoder.simple_string_encoder()).build()
+    decided.sink_to(
+        FileSink.for_row_format(log, Encoder.simple_string_encoder())
+        .with_rolling_policy(RollingPolicy.on_checkpoint_rolling_policy())
+        .build()
+    ).uid("log")
+    refusals = (
+        FileSink.for_row_format(refused, Encoder.simple_string_encoder())
+        .with_rolling_policy(RollingPolicy.on_checkpoint_rolling_policy())
+        .build()
+    )
     decided.get_side_output(REFUSED).sink_to(refusals).uid("refused")
     env.execute("write-side")
 

@@ -1,0 +1,1 @@
+"""Into PostgreSQL, and its changes out of it."""

@@ -1,0 +1,1 @@
+"""What it costs to write files and tables of a lake, and to commit them."""

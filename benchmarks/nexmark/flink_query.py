@@ -1,0 +1,70 @@
+"""Flink SQL in the JVM, no Python in it: one of Nexmark's queries over the same CSV files into nowhere.
+
+Hashmap state, a checkpoint every second. Start-up is left out: the query runs on a thousand events twice, and the time
+of the second run is subtracted. The files are made by the Python that has headwater (`--maker`).
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+os.environ["PYFLINK_CLIENT_EXECUTABLE"] = sys.executable
+
+from pyflink.table import EnvironmentSettings, TableEnvironment
+
+from benchmarks.harness.cpu import CpuWatch, mark_processes
+from benchmarks.nexmark.queries import query, tables
+from benchmarks.workload import arguments, report
+
+WARM_EVENTS = 1_000
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def run(folder: Path, name: str, parallelism: int) -> float:
+    environment = TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
+    for key, value in {
+        "parallelism.default": str(parallelism),
+        "execution.checkpointing.interval": "1 s",
+        "taskmanager.numberOfTaskSlots": str(parallelism),
+    }.items():
+        environment.get_config().set(key, value)
+    for statement in tables(str(folder), "file://"):
+        environment.execute_sql(statement)
+    fields = environment.sql_query(query(name))._j_table.getResolvedSchema().getColumns()
+    columns = ", ".join(f"`{c.getName()}` {c.getDataType().getLogicalType().asSerializableString()}" for c in fields)
+    columns = columns.replace(" *ROWTIME*", "")
+    environment.execute_sql(f"CREATE TABLE nowhere ({columns}) WITH ('connector' = 'blackhole')")
+    started = time.monotonic()
+    environment.execute_sql(f"INSERT INTO nowhere {query(name)}").wait()
+    return time.monotonic() - started
+
+
+def main() -> None:
+    options = arguments(records=1_000_000, parallelism=2, query="q0", maker=str(ROOT / ".venv" / "bin" / "python"))
+    mark = mark_processes()
+    with tempfile.TemporaryDirectory() as folder:
+        for part, events in (("warm", WARM_EVENTS), ("all", options.records)):
+            command = [options.maker, "-m", "benchmarks.nexmark", "--events", str(events), "--format", "csv"]
+            command += ["--files", str(options.parallelism), "--out", f"{folder}/{part}"]
+            subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
+        for _ in range(2):
+            start_s = run(Path(folder, "warm"), options.query, options.parallelism)
+        with CpuWatch(mark) as watch:
+            seconds = max(run(Path(folder, "all"), options.query, options.parallelism) - start_s, 1e-3)
+    report(
+        records=options.records,
+        seconds=seconds,
+        rate=options.records / seconds,
+        start_s=start_s,
+        cpu_us=watch.seconds / options.records * 1e6,
+    )
+
+
+if __name__ == "__main__":
+    main()
+    os._exit(0)

@@ -1,0 +1,1 @@
+"""COUNT and SUM by key in SQL, beside Spark's own aggregate."""
