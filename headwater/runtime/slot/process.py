@@ -51,6 +51,8 @@ ORPHAN_SECONDS = 10
 QUIET_SECONDS = 3600
 """A slot that is in use looks up this often, although nothing has come."""
 OUTBOX_BYTES = 1 << 16
+ACKNOWLEDGE_SECONDS = 1.0
+"""A new attempt waits so long for its predecessor's acknowledgement to be sent."""
 PROCESS_NAME = "headwater-slot"
 """The name that `ps` shows."""
 
@@ -138,9 +140,12 @@ class SlotServer:
     def __init__(self, config: SlotConfig) -> None:
         self._config = config
         self._work = _Work()
-        self._lock = threading.Lock()
+        self._lock = threading.Condition()
         self._fence = AttemptFence()
         self._current: socket.socket | None = None
+        """The connection of the attempt that is under way."""
+        self._acknowledging = False
+        """The attempt is over, but for its acknowledgement."""
         self._listeners = [self._listen_unix(config.address.path)]
         self.query_listeners = [self._listen_unix(config.address.query_path)] if config.address.query_path else []
         self.lease = Lease()
@@ -236,10 +241,14 @@ class SlotServer:
                     send(epoch.sock, Message.FAILED, pickle.dumps(failure))
                 epoch.cut = True
                 return False
-            if self._current is not None:
+            if self._current is not None and not (self._acknowledging and self._wait_until_idle()):
                 with contextlib.suppress(OSError):
                     self._current.shutdown(socket.SHUT_RDWR)
             return True
+
+    def _wait_until_idle(self) -> bool:
+        """Let an acknowledgement pass. Return False if nobody takes it: its relay may have been stopped."""
+        return self._lock.wait_for(lambda: self._current is None, ACKNOWLEDGE_SECONDS)
 
     # --- main thread
 
@@ -302,6 +311,8 @@ class SlotServer:
         finally:
             with self._lock:
                 self._current = None
+                self._acknowledging = False
+                self._lock.notify_all()
 
     def _run(self, slot: Slot, epoch: _Epoch) -> None:
         outbox = _Outbox(epoch.sock)
@@ -322,6 +333,7 @@ class SlotServer:
             send(epoch.sock, Message.FAILED, pickle.dumps(_failure(error, slot.plan, self.address.place)))
             epoch.cut = True  # its input may not have been read to the end
             return
+        self._acknowledging = True  # whoever receives it may send the next attempt at once, over another connection
         send(epoch.sock, Message.ACK, pickle.dumps(ack))
         fault.reached("acked", epoch.begin.attempt.epoch)
 

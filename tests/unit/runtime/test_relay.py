@@ -7,15 +7,19 @@ import socket
 import threading
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from headwater.common.errors import HeadwaterError
 from headwater.common.ids import Place
+from headwater.runtime.epoch import fault
 from headwater.runtime.epoch.failure import AttemptFailedError, ConnectionLostError, FailureReason
 from headwater.runtime.epoch.messages import EpochOutcome, PartitionAck, SlotAddress
 from headwater.runtime.epoch.steps import Step
+from headwater.runtime.slot import process as process_module
 from headwater.runtime.slot import relay as relay_module
+from headwater.runtime.slot.process import SlotServer
 from headwater.runtime.slot.protocol import Message, Receiver, packed
 from headwater.runtime.slot.relay import Relay
 from headwater.runtime.stage.edges import Emit
@@ -87,6 +91,52 @@ def test_two_relays_take_turns_over_connections_that_stay(relay: Relay, servers:
     finally:
         other.close()
     assert len(run(relay, servers, 13)) == 6 and servers.connections == 4
+
+
+def test_an_attempt_that_is_being_acknowledged_is_not_cut(
+    relay: Relay, servers: SlotServers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The relay has the acknowledgement, and the next attempt comes, before the slot's main thread goes on."""
+    slot = servers.slots[LEFT]
+    admits = SlotServer._admits
+    come: list[int] = []
+
+    def noted(server: SlotServer, epoch: Any) -> bool:
+        come.append(epoch.begin.attempt.number)
+        return admits(server, epoch)
+
+    monkeypatch.setattr(SlotServer, "_admits", noted)
+    monkeypatch.setattr(fault, "hook", lambda step, epoch: step != "acked" or wait_until(lambda: epoch + 1 in come))
+    other = Relay(servers.launch)
+    try:
+        for number in range(6):
+            if number == 5:
+                monkeypatch.setattr(fault, "hook", None)
+            found = (relay, other)[number % 2]
+            found.call(slot.address, LEFT, begin(number, epoch=number), chunks(b"x"))
+            assert len(list(found.events())) == 3
+        assert servers.connections == 2
+    finally:
+        other.close()
+
+
+def test_an_acknowledgement_that_nobody_takes_does_not_keep_the_slot(
+    relay: Relay, servers: SlotServers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(process_module, "ACKNOWLEDGE_SECONDS", 0.01)
+    slot = servers.slots[LEFT]
+    call(relay, slot, 0, chunks(b"x"))
+    stopped, _ = relay._idle[LEFT]
+    monkeypatch.setattr(
+        fault, "hook", lambda step, epoch: step != "acked" or wait_until(lambda: relay_module._has_ended(stopped))
+    )
+    other = Relay(servers.launch)
+    try:
+        assert len(list(relay.events())) == 3
+        call(other, slot, 1, chunks(b"x"))
+        assert len(list(other.events())) == 3
+    finally:
+        other.close()
 
 
 def test_a_relay_that_stops_in_mid_message_does_not_keep_the_slot(relay: Relay, servers: SlotServers) -> None:

@@ -130,8 +130,8 @@ class QueryServer:
         self._share = Share(slot)
         self._serving = threading.Lock()
         """Held by the thread that reads from the connections and answers look-ups."""
-        self._polled = 0.0
-        """When the processing thread last looked after look-ups itself."""
+        self._polled = -math.inf
+        """When the processing thread last looked after look-ups itself, in this epoch."""
         self._unpolled = threading.Event()
         self._sending: set[_Connection] = set()
         self._wake_read, self._wake_write = os.pipe()
@@ -162,7 +162,7 @@ class QueryServer:
 
     def epoch_ended(self) -> None:
         """Called by the processing thread: it will not poll for a while."""
-        self._polled = 0.0
+        self._polled = -math.inf
         self._unpolled.set()
 
     # --- look-ups
@@ -172,9 +172,10 @@ class QueryServer:
         while True:
             waits = self._newcomers or self._pinning or self._sending
             self._selector.select(0 if self._asking else _TIDY_SECONDS if waits else None)
+            self._unpolled.clear()  # before the clock is read, or the end of an epoch in between would be missed
             while time.monotonic() < self._polled + _UNPOLLED_SECONDS:
-                self._unpolled.clear()
                 self._unpolled.wait(_UNPOLLED_SECONDS)
+                self._unpolled.clear()
             with self._serving:
                 self._serve_once()
             self._share.breathe()
