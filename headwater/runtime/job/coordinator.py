@@ -90,7 +90,7 @@ class Coordinator:
         """Epochs in a row that found nothing although the engine had reported input."""
         self.progress = progress or JobProgress()
         self.state = JobState()
-        """The job's state. The job's handle puts the one here that it shows."""
+        """The job's state."""
         self.clock = ProcessingClock()
         self.requests = RequestQueue()
         self.sources = JobSources(plan, store.layout if store is not None else None)
@@ -154,6 +154,11 @@ class Coordinator:
 
     def slots(self) -> list[SlotAddress]:
         return list(self.partitions.book.values())
+
+    def begin(self, state: JobState) -> None:
+        """The job runs. `state` is the one that its handle shows."""
+        self.state = state
+        state.to(JobStatus.RUNNING)
 
     def resume(
         self,

@@ -84,8 +84,7 @@ class LocalJobClient(JobClient):
     def running(self, coordinator: Coordinator) -> None:
         self._coordinator = coordinator
         self._plan = coordinator.plan
-        coordinator.state = self._state
-        self._state.to(JobStatus.RUNNING)
+        coordinator.begin(self._state)
         if self._cancel_requested:
             coordinator.cancel()
 

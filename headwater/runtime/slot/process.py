@@ -47,7 +47,7 @@ log = logging.getLogger("headwater.slot")
 _EDGE = struct.Struct("<q")
 HANDSHAKE_SECONDS = 10
 ORPHAN_SECONDS = 10
-"""A new slot to which nobody has come after so long ends. A relay comes at once."""
+"""A slot that has acknowledged nothing ends after so long without a connection. Its driver does not know of it."""
 QUIET_SECONDS = 3600
 """A slot that is in use looks up this often, although nothing has come."""
 OUTBOX_BYTES = 1 << 16
@@ -146,6 +146,9 @@ class SlotServer:
         """The connection of the attempt that is under way."""
         self._acknowledging = False
         """The attempt is over, but for its acknowledgement."""
+        self._has_acknowledged = False
+        """It has state that only it may have: it waits for its driver, however long."""
+        self._connections = 0
         self._listeners = [self._listen_unix(config.address.path)]
         self.query_listeners = [self._listen_unix(config.address.query_path)] if config.address.query_path else []
         self.lease = Lease()
@@ -169,22 +172,25 @@ class SlotServer:
     def accept_forever(self) -> None:
         """Accept connections until the watched JVM ends; then end this process.
 
-        So does a slot to which nobody comes: whoever asked for it was killed meanwhile, and nobody else knows of it.
+        A slot that has acknowledged nothing also ends when nobody comes: a driver learns of its slots by their
+        acknowledgements, so a job that ended before has told it nothing. Another slot can load what it has loaded.
         """
         watched = open_pidfd(self._config.watch_pid)
         orphaned_at = time.monotonic() + ORPHAN_SECONDS
-        wanted = False
         listeners = {listener.fileno(): listener for listener in self._listeners}
         descriptors = [*listeners] if watched is None else [*listeners, watched]
         while True:
-            ready = wait_any(descriptors, QUIET_SECONDS if watched is not None and wanted else 1.0)
+            ready = wait_any(descriptors, QUIET_SECONDS if watched is not None and self._has_acknowledged else 1.0)
             if watched in ready or (watched is None and not alive(self._config.watch_pid)):
                 self._end()
-            if not ready and not wanted and time.monotonic() > orphaned_at:
+            if ready or self._connections or self._has_acknowledged:
+                orphaned_at = time.monotonic() + ORPHAN_SECONDS
+            elif time.monotonic() > orphaned_at:
                 self._end()
             for listener in (listeners[each] for each in ready if each in listeners):
-                wanted = True
                 sock, _ = listener.accept()
+                with self._lock:
+                    self._connections += 1
                 threading.Thread(target=self._read_from, args=(sock,), daemon=True).start()
 
     def _end(self) -> None:
@@ -207,6 +213,8 @@ class SlotServer:
             log.debug("connection ended: %s", error)
         finally:
             sock.close()
+            with self._lock:
+                self._connections -= 1
 
     def _handle(self, sock: socket.socket, receiver: Receiver, kind: Message, body: bytes) -> bool:
         """Do what one message says. Return False if the connection has served its purpose."""
@@ -333,6 +341,7 @@ class SlotServer:
             send(epoch.sock, Message.FAILED, pickle.dumps(_failure(error, slot.plan, self.address.place)))
             epoch.cut = True  # its input may not have been read to the end
             return
+        self._has_acknowledged = True
         self._acknowledging = True  # whoever receives it may send the next attempt at once, over another connection
         send(epoch.sock, Message.ACK, pickle.dumps(ack))
         fault.reached("acked", epoch.begin.attempt.epoch)

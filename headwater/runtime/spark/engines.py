@@ -38,18 +38,13 @@ class SparkEngines:
         return acks
 
     def _run(self, header: EpochHeader, tasks: Sequence[SourceTask], dataframes: Mapping[int, Any]) -> list[Ack]:
-        if header.resident and not dataframes and (self._resident.is_running or self._has_room()):
+        if header.resident and not dataframes:
             try:
                 return self._resident.run(header, tasks)
             except NoCoreError:
                 pass  # others have all cores; Spark gives the epoch's tasks some when it can
         self._resident.rest()
         return self._shuffle.run(header, tasks, dataframes)
-
-    def _has_room(self) -> bool:
-        """A resident task keeps its core: one must be left for everything else."""
-        cores: int = self._context.defaultParallelism
-        return ResidentEngine.number_running(self._context) < cores - 1
 
     @property
     def watches(self) -> bool:

@@ -19,15 +19,17 @@ from headwater.common.errors import SerializationError
 from headwater.common.ids import Place
 from headwater.common.machine.processes import alive, is_named
 from headwater.runtime.epoch.failure import ConnectionLostError
-from headwater.runtime.epoch.messages import SlotAddress
+from headwater.runtime.epoch.messages import PartitionAck, SlotAddress
 from headwater.runtime.main_module import capture_main
 from headwater.runtime.slot import fork_client, fork_server
 from headwater.runtime.slot import starter as launcher
-from headwater.runtime.slot.connection import answers, shut_down
+from headwater.runtime.slot.connection import answers, connect, shut_down
 from headwater.runtime.slot.directories import socket_directory
 from headwater.runtime.slot.process import PROCESS_NAME
+from headwater.runtime.slot.relay import Relay
 from headwater.runtime.slot.starter import SlotLaunch, launch_slot, local_host
 from tests.unit.runtime.in_process_engine import plan_of
+from tests.unit.runtime.slot_servers import begin
 from tests.unit.runtime.test_slot import build
 from tests.waiting import wait_until
 
@@ -93,12 +95,18 @@ def test_a_slot_that_was_killed_leaves_no_zombie(launch: SlotLaunch) -> None:
     assert answers(start(launch), SECRET, 10)
 
 
-def test_one_to_which_nobody_comes_ends(launch: SlotLaunch) -> None:
-    """Whoever asked for it was killed before it could come, and the driver does not know of it."""
-    wanted, orphan = start(launch, 0), start(launch, 1)
-    assert answers(wanted, SECRET, 10)
-    wait_until(lambda: not alive(orphan.pid))
-    assert answers(wanted, SECRET, 10) and not os.path.exists(orphan.path)
+def test_one_that_its_driver_does_not_know_ends(launch: SlotLaunch) -> None:
+    """A driver learns of a slot by its first acknowledgement. Whoever asked for it may have been killed before."""
+    known, asked, held, orphan = (start(launch, partition) for partition in range(4))
+    relay = Relay(launch)
+    relay.call(known, known.place, begin(0), iter(()))
+    assert isinstance(list(relay.events())[-1], PartitionAck)
+    relay.close()
+    assert answers(asked, SECRET, 10)
+    with connect(held, SECRET):
+        wait_until(lambda: not alive(orphan.pid) and not alive(asked.pid))
+        assert answers(held, SECRET, 10) and not os.path.exists(asked.path)
+    assert answers(known, SECRET, 10)
 
 
 def test_all_end_with_their_executor(launch: SlotLaunch, executor: subprocess.Popen[bytes]) -> None:

@@ -8,6 +8,8 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from itertools import islice
 from typing import Any
 
 import pytest
@@ -18,7 +20,7 @@ from headwater.runtime.epoch.messages import Attempt, Base, EpochHeader, SourceT
 from headwater.runtime.epoch.wakeup import Wakeup
 from headwater.runtime.slot.protocol import Message, Receiver, send
 from headwater.runtime.slot.starter import SlotLaunch
-from headwater.runtime.spark.resident.engine import _RunningTask
+from headwater.runtime.spark.resident.engine import NoCoreError, _RunningTask
 from headwater.runtime.spark.resident.task import ResidentTask
 from tests.unit.runtime.test_waiting import Piped
 
@@ -50,6 +52,50 @@ def wakeup() -> Iterator[Wakeup]:
     found = Wakeup()
     yield found
     found.close()
+
+
+class Spark:
+    """Stands for a Spark with so many cores. Its jobs end when the test says so."""
+
+    def __init__(self, cores: int) -> None:
+        self.defaultParallelism = cores
+        self.applicationId = f"application-{id(self)}"
+        self.asked, self.ending = threading.Semaphore(0), threading.Event()
+        self._jsc = None
+
+    def setJobGroup(self, *arguments: object) -> None:
+        self.asked.release()
+
+    def parallelize(self, *arguments: object) -> Spark:
+        return self
+
+    mapPartitions = parallelize
+
+    def collect(self) -> None:
+        self.ending.wait(10)
+
+
+def start_of(spark: Any) -> type[BaseException] | None:
+    task = _RunningTask(spark, "job", LAUNCH, None)
+    try:
+        task.start(lambda: False)
+    except (NoCoreError, ConnectionLostError) as error:
+        return type(error)
+    finally:
+        task.end()
+    return None
+
+
+def test_tasks_that_start_at_the_same_moment_leave_a_core_to_others() -> None:
+    spark = Spark(cores=3)
+    with ThreadPoolExecutor(6) as together:
+        found = [together.submit(start_of, spark) for _ in range(6)]
+        refused = [each.result() for each in islice(as_completed(found, 10), 4)]
+        assert refused == [NoCoreError] * 4
+        assert spark.asked.acquire(timeout=10) and spark.asked.acquire(timeout=10)
+        spark.ending.set()
+    assert not spark.asked.acquire(blocking=False)
+    assert start_of(spark) is ConnectionLostError  # those that have ended gave their cores back
 
 
 class TestDriver:

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
+from py4j.protocol import Py4JError
 from pyspark import SparkContext
 
 from headwater.common.errors import HeadwaterError
@@ -36,12 +37,12 @@ START_SECONDS = 10.0
 END_SECONDS = 5.0
 
 _running: Counter[str] = Counter()
-"""{Spark application: how many resident tasks of this process it runs}"""
+"""{Spark application: how many resident tasks of this process have a core of it, or wait for one}"""
 _running_lock = threading.Lock()
 
 
 class NoCoreError(HeadwaterError):
-    """Spark had no core for the resident task in time. The attempt has not begun."""
+    """Spark has no core for the resident task, or had none in time. The attempt has not begun."""
 
 
 class ResidentEngine:
@@ -56,11 +57,6 @@ class ResidentEngine:
         self._untold: str | None = None
         """Token of a durable checkpoint of which the slots have not heard."""
         self._cancelled = False
-
-    @staticmethod
-    def number_running(context: SparkContext) -> int:
-        """How many resident tasks of this process's jobs have a core of this context, or wait for one."""
-        return _running[context.applicationId]
 
     @property
     def is_running(self) -> bool:
@@ -78,6 +74,7 @@ class ResidentEngine:
         """
         try:
             if self._task is None:
+                self._check_spark()
                 self._task = _RunningTask(self._context, self._name, self._launch, self._broadcast)
                 self._task.start(lambda: self._cancelled)
             self._untold = None  # the header says it
@@ -87,9 +84,17 @@ class ResidentEngine:
             raise
         except (ConnectionLostError, OSError) as error:
             reason = self._give_up_task() or str(error)
-            if self._context._jsc is None or self._context._jsc.sc().isStopped():
-                raise EngineLostError("the Spark context was stopped") from None
+            self._check_spark()
             raise AttemptFailedError(f"the resident task is gone: {reason}", FailureReason.PROCESS_LOST) from None
+
+    def _check_spark(self) -> None:
+        """Raise `EngineLostError` if Spark is gone: no other attempt helps."""
+        try:
+            stopped = self._context._jsc is None or self._context._jsc.sc().isStopped()
+        except Py4JError as error:
+            raise EngineLostError(f"Spark's JVM is gone: {error}") from None
+        if stopped:
+            raise EngineLostError("the Spark context was stopped")
 
     def wait(self, seconds: float, wakeup: Wakeup) -> bool:
         """Wait for input, at most `seconds`. Return True if a source may have some; `wakeup` ends it early."""
@@ -144,6 +149,7 @@ class _RunningTask:
         self._name = name
         self._launch = launch
         self._broadcast = broadcast
+        self._application: str
         self._group = f"{launch.run_id}-resident-{secrets.token_hex(4)}"
         self._sock: socket.socket | None = None
         self._receiver: Receiver
@@ -157,10 +163,11 @@ class _RunningTask:
     # --- the Spark job
 
     def start(self, is_cancelled: Any) -> None:
-        """Start the task and wait until it has connected."""
+        """Start the task and wait until it has connected. `NoCoreError`: no core can be had, or not in time."""
         token = secrets.token_hex(8)
         listener, self._address = self._listen(token)
         try:
+            self._reserve_core()
             self._thread.start()
             deadline = time.monotonic() + START_SECONDS
             while not wait_any([listener.fileno()], 0.05):
@@ -182,6 +189,15 @@ class _RunningTask:
         self._sock.settimeout(None)
         self._receiver = Receiver(self._sock)
 
+    def _reserve_core(self) -> None:
+        """Take a core for the task, which keeps it. One must be left for everything else."""
+        cores: int = self._context.defaultParallelism
+        self._application = self._context.applicationId
+        with _running_lock:
+            if _running[self._application] >= cores - 1:
+                raise NoCoreError("resident tasks have all cores of Spark's but one")
+            _running[self._application] += 1
+
     def _listen(self, token: str) -> tuple[socket.socket, DriverAddress]:
         if self._launch.listen_tcp:
             host = self._context.getConf().get("spark.driver.host") or "localhost"
@@ -194,9 +210,6 @@ class _RunningTask:
         return listener, DriverAddress(path, "", 0, token)
 
     def _run_spark_job(self) -> None:
-        application = self._context.applicationId
-        with _running_lock:
-            _running[application] += 1
         try:
             self._context.setJobGroup(self._group, f"{self._name}: resident", False)
             body = partial(run_resident, self._address, self._broadcast)
@@ -205,7 +218,7 @@ class _RunningTask:
             self._failure = str(error).split("Driver stacktrace")[0].split("\n\tat ")[0].strip()[:4000]
         finally:
             with _running_lock:
-                _running[application] -= 1
+                _running[self._application] -= 1
             self.cut()  # whoever waits for an answer learns that none will come
 
     # --- the connection
@@ -252,7 +265,8 @@ class _RunningTask:
             with contextlib.suppress(ConnectionLostError):
                 send(self._sock, Message.SHUTDOWN)
             self.cut()
-        self._thread.join(END_SECONDS)
+        if self._thread.ident is not None:  # else it was not started
+            self._thread.join(END_SECONDS)
         if self._thread.is_alive() and self._context._jsc is not None:
             with contextlib.suppress(Exception):
                 self._context.cancelJobGroup(self._group)
