@@ -84,9 +84,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _dispatch(given: list[str]) -> int:
-    if not given or given[0] in ("-h", "--help", "help"):
+    if not given or given[0] in ("-h", "--help") or given == ["help"]:
         print(_help())
         return 0 if given else USAGE_ERROR
+    if given[0] == "help":
+        given = [*given[1:], "--help"]
     verb, *rest = given
     if verb in ("-V", "--version", "version"):
         print(_version())

@@ -39,6 +39,10 @@ _ONLY_BEFORE_THE_PROGRAM = (
 _HELP = ("-h", "--help")
 
 COMMAND = "headwater run"
+_ABOUT = {
+    COMMAND: "Run a Python program.",
+    "headwater info": "Run a Python program up to its execute(), and print the plan of its job as JSON.",
+}
 
 
 @dataclass
@@ -66,7 +70,7 @@ def parse_run_arguments(given: Sequence[str], command: str = COMMAND) -> RunArgu
     """
     ours, rest = _split_options(given)
     if any(word in _HELP for word in ours):
-        _parser().parse_args(["--help"])
+        _parser(command).parse_args(["--help"])
     named = _program_of_an_option(ours, command)
     if named is None and (not rest or rest[0] == "--"):
         raise UsageError(f"{command}: no program given; see {command} --help")
@@ -203,10 +207,11 @@ def _claim_mode(given: str | None, command: str) -> str | None:
 def _parser(command: str = COMMAND) -> Parser:
     parser = Parser(
         prog=command,
-        usage="headwater run [options] program.py [options] [--] [arguments of the program ...]",
+        usage=f"{command} [options] program.py [options] [--] [arguments of the program ...]",
         description=(
-            "Run a Python program. Imports of pyflink in it, and in the modules it imports, give headwater. Settings "
-            "made here are the base of every environment of the program; what the program sets itself wins."
+            f"{_ABOUT.get(command, _ABOUT[COMMAND])} Imports of pyflink in it, and in the modules it imports, give "
+            "headwater. Settings made here are the base of every environment of the program; what the program sets "
+            "itself wins."
         ),
         epilog="exit codes: 0 done, 1 the program or its job failed, 2 wrong usage, 130 Ctrl-C",
     )

@@ -1,4 +1,4 @@
-"""Card payments with state, timers, a slot killed half way, and a proof: `python -m headwater.demo`."""
+"""Card payments with state, timers, a slot killed half way, and a proof that nothing was lost."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from headwater.demo.run import DemoSettings, run
 
 def main(arguments: Sequence[str] | None = None) -> int:
     defaults = DemoSettings()
-    parser = argparse.ArgumentParser(prog="python -m headwater.demo", description=__doc__)
+    parser = argparse.ArgumentParser(prog="headwater demo", description=__doc__)
     parser.add_argument("--payments", type=int, default=defaults.count, help=f"how many (default {defaults.count})")
     parser.add_argument(
         "--rate",
         type=float,
         help=f"payments per second; 0: no limit (default {defaults.rate_per_second:,.0f}, live {LIVE_RATE:,.0f})",
     )
-    parser.add_argument("--parallelism", type=int, default=defaults.parallelism)
+    parser.add_argument("--parallelism", type=int, default=defaults.parallelism, help="partitions of each operator")
     parser.add_argument("--no-kill", action="store_true", help="let all slots live")
     parser.add_argument("--live", action="store_true", help="no end: run until Ctrl-C, to look at the dashboard")
     chosen = parser.parse_args(arguments)

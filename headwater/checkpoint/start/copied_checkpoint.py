@@ -70,6 +70,10 @@ class Fork:
             return None
         return open_savepoint(self._where)
 
+    def never_was(self) -> bool:
+        """Whether no earlier start can have begun one. In a store that is not known."""
+        return isinstance(self._where, Path) and not self._where.exists()
+
     def why_not(self) -> str:
         """What is wrong if none is left."""
         if not self.is_there():

@@ -96,7 +96,8 @@ def _read(path: str, option: str) -> str:
     try:
         return Path(path).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"headwater sql: {option} {path}: {error}") from None
+        why = error.strerror if isinstance(error, OSError) else error
+        raise UsageError(f"headwater sql: {option} {path} cannot be read: {why}") from None
 
 
 def _settings(given: Sequence[str]) -> dict[str, str]:

@@ -167,6 +167,8 @@ def _given(configuration: Configuration, fork: Fork) -> Savepoint | None:
     except CheckpointError as error:
         copy = fork.left()
         if copy is None:
+            if fork.never_was():
+                raise
             raise CheckpointError(
                 f"{error}. A copy of it, as an earlier start may have made, cannot be used either: {fork.why_not()}. "
                 "Restore one of them, or start the job without execution.state-recovery.path"

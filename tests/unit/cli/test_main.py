@@ -74,6 +74,15 @@ def test_wrong_usage_is_one_line_and_code_2(given: list[str], said: str, capsys:
     assert capsys.readouterr().err == f"{said}\n"
 
 
+@pytest.mark.parametrize("given", [["info", "--help"], ["help", "info"]])
+def test_help_of_a_command_is_about_that_command(given: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(given)
+    assert ended.value.code == 0
+    shown = capsys.readouterr().out
+    assert shown.startswith("usage: headwater info [options] program.py") and "plan of its job" in shown
+
+
 def test_help_of_run(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         main(["run", "--help"])

@@ -66,8 +66,12 @@ def test_a_second_start_finds_the_copy_of_the_first(job: RunningJob, tmp_path: P
     again = job.fork(tmp_path / "second", name)
     assert again.savepoint is not None and again.savepoint.layout.root == tmp_path / "second" / "fork"
     assert isinstance(again.decision, Resume) and again.decision.dispose_savepoint
-    with pytest.raises(CheckpointError):
+    with pytest.raises(CheckpointError) as wrong:
         job.fork(tmp_path / "third", name)
+    assert "A copy of it" not in str(wrong.value), "there never was one"
+    (tmp_path / "second" / "fork" / "SAVEPOINT").unlink()
+    with pytest.raises(CheckpointError, match="A copy of it"):
+        job.fork(tmp_path / "second", name)
 
 
 def test_another_start_from_another_checkpoint_is_not_the_copy_of_the_first(job: RunningJob, tmp_path: Path) -> None:
