@@ -23,7 +23,7 @@ from headwater.common.ids import Place
 
 FORMAT_VERSION: Final = 1
 HOLDING_VERSION: Final = 2
-"""Of manifests that hold output back: a headwater that does not know of it must not go on without it."""
+"""Version of manifests that hold output back. An older headwater refuses them: it would lose that output."""
 
 _MAGIC: Final = b"HWMANIF\0"
 

@@ -12,7 +12,7 @@ from enum import StrEnum
 from headwater.runtime.epoch.sizing import EpochSizer
 
 RESIDENT_MS = 30
-"""An epoch does not fit the resident engine if it is expected to take longer than this, and than with shuffles."""
+"""An epoch fits the resident engine if it is expected to take no longer than this, or no longer than with shuffles."""
 
 SMALL_EPOCHS = 2
 """After so many epochs in a row that would fit the resident engine, it takes over."""
@@ -24,7 +24,7 @@ TELLING_RECORDS = 100
 """A resident epoch of so many records tells what a record costs. In smaller ones that is lost in the noise."""
 
 _ASSUMED_COST_MS = 0.01
-"""Of one record on the resident engine, before it was measured."""
+"""Cost of one record on the resident engine, until it is measured."""
 
 
 class EngineSetting(StrEnum):

@@ -54,7 +54,7 @@ class LastEpoch:
 
     @classmethod
     def of(cls, manifest: Manifest | None, token: str, least_ms: int) -> LastEpoch:
-        """The epoch of a checkpoint (None: a job's beginning). Its time is at least `least_ms`, which operators saw."""
+        """The epoch of a checkpoint (None: a job's beginning). Operators have seen `least_ms`: it is no earlier."""
         if manifest is None:
             return cls(now_ms=least_ms, token=token)
         now_ms = max(manifest.now_ms, least_ms)

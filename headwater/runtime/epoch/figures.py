@@ -47,7 +47,7 @@ class Figures:
     """{edge: what was written to it}; a broadcast record counts once, its bytes once per target"""
     received: dict[int, Traffic] = field(default_factory=dict)
     busy_ms: dict[str, float] = field(default_factory=dict)
-    """{uid of a vertex' head: time in its operators}. Time in which nobody took their output is not in it."""
+    """{uid of a vertex' head: time in its operators}, without the time in which nobody took their output"""
     blocked_ms: float = 0.0
     """Time in which a slot could not get rid of its output."""
     cpu_ms: float = 0.0

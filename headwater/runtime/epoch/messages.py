@@ -33,7 +33,7 @@ class Attempt:
     """One try to run one epoch. A slot serves only the newest attempt that it has seen; it fences older ones."""
 
     incarnation: int
-    """Of the driver: one more each time the job starts on its directory, or goes back to a checkpoint."""
+    """Counts how often the job has started on its directory, or gone back to a checkpoint."""
     epoch: int
     number: int
     run: str = "run"

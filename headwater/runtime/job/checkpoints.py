@@ -79,7 +79,7 @@ class Checkpoints:
         self.durable_token = "start"
         """Token of the state that can be loaded."""
         self.committed_token = "start"
-        """Names the state up to which output is visible; without a store nothing can be loaded."""
+        """Token of the state up to which output is visible. Newer than `durable_token` in a job without a store."""
         self._tidied = False
         self._tidying: Future[None] | None = None
         """What follows the last checkpoint: its note, and the deletion of garbage."""
@@ -168,7 +168,7 @@ class Checkpoints:
             raise GivenUpError(f"{request.where} takes too long")
 
     def give_up(self, request: Request) -> None:
-        """There was no checkpoint for it in time. The job goes on."""
+        """Tell whoever asked that there was no checkpoint in time. The job goes on."""
         text = f"{request.where} was not written within {not_in_time(self.schedule.timeout_ms)}{self._last_failure()}"
         request.fail(CheckpointError(f"{text}. The job goes on"))
         self.savepoints = [other for other in self.savepoints if other is not request]
@@ -178,7 +178,7 @@ class Checkpoints:
         return f". The last checkpoint failed: {last.reason}" if last is not None and last.status == "failed" else ""
 
     def copied(self, request: SavepointRequest) -> str:
-        """Where the savepoint of the checkpoint that was just completed is. Raises why it is not there."""
+        """Wait for the savepoint of the checkpoint that has just completed. Return its path, or raise why not."""
         return self._copies.wait(request, self.schedule.timeout_ms)
 
     def facts(self, last: LastEpoch, now_ms: int) -> CheckpointFacts:
@@ -208,8 +208,8 @@ class Checkpoints:
     def advance(self, *, wait: bool) -> dict[str, list[bytes]] | None:
         """Advance the checkpoint in flight as far as possible. If it failed, return its uncommitted output.
 
-        With `wait` it waits for it, but no longer than a checkpoint may take. If a manifest is then still on its way,
-        so is the checkpoint: what hangs may yet become durable.
+        With `wait`, wait for it, at most as long as a checkpoint may take. If its manifest is still being written then,
+        it stays in flight: it may yet become durable.
         Raises what a sink's commit raised, and CheckpointError when too many checkpoints failed in a row.
         """
         self.give_up_late()
@@ -261,7 +261,7 @@ class Checkpoints:
             self._give_up(cut)
             self.schedule.abandoned()
             return
-        # The job starts over now: that is all that too many failures could ask for.
+        # Too many failures would make the job start over. That is what happens now anyway.
         with contextlib.suppress(CheckpointFailuresError):
             while self.in_flight is not None:
                 self.advance(wait=True)

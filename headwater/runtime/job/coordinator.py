@@ -144,7 +144,7 @@ class Coordinator:
 
     @property
     def is_resident(self) -> bool:
-        """The next epoch is one of milliseconds."""
+        """The next epoch runs on the resident engine, in milliseconds."""
         return self._choice.resident
 
     @property
@@ -222,7 +222,7 @@ class Coordinator:
     def settle_checkpoint(self, request: Request | None = None) -> None:
         """Bring a checkpoint that is in flight to its end, by epochs that read nothing.
 
-        For a `request` it takes as long as that may take: then `GivenUpError`.
+        With a `request`, raise `GivenUpError` once that has taken longer than a checkpoint may.
         """
         while self.checkpoints.in_flight is not None:
             self._execute(self.plan_epoch(COLLECT, self.stamp()))
@@ -230,7 +230,7 @@ class Coordinator:
             self.checkpoints.check_time(request)
 
     def checkpoint_now(self, run: Run, request: Request | None = None) -> None:
-        """Run an epoch without input for its checkpoint. Complete on return; `GivenUpError` as above."""
+        """Complete a checkpoint: run epochs without input until one of theirs succeeds. `GivenUpError` as above."""
         while True:
             if self.checkpoints.in_flight is None:
                 self._execute(self.plan_epoch(run, self.stamp()))

@@ -122,7 +122,7 @@ class RequestQueue:
         return self._waiting.popleft()
 
     def put_back(self, request: Request) -> None:
-        """It was not served: it is the next one."""
+        """Make a request that was taken, and not served, the next one."""
         self._waiting.appendleft(request)
 
     def take_all(self) -> list[Request]:

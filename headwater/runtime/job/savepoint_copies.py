@@ -21,7 +21,7 @@ from headwater.runtime.job.requests import SavepointRequest
 class _Copy:
     request: SavepointRequest
     checkpoint: str
-    """As a person names it."""
+    """Its name for people."""
     names: frozenset[str]
     started_ms: float
     done: Future[None]
@@ -44,7 +44,7 @@ class SavepointCopies:
         self._copies.append(_Copy(request, checkpoint, names, now_ms, done))
 
     def names(self) -> set[str]:
-        """Files that are being copied: they are not garbage, though newer checkpoints do without."""
+        """Files that are being copied: they are not garbage, though newer checkpoints do not need them."""
         return {name for copy in self._copies if not copy.request.path.done() for name in copy.names}
 
     def give_up_late(self, is_late: Callable[[float], bool], limit_ms: float) -> None:
@@ -55,7 +55,7 @@ class SavepointCopies:
         self._copies = [copy for copy in self._copies if not copy.request.path.done()]
 
     def wait(self, request: SavepointRequest, limit_ms: float) -> str:
-        """Where the savepoint is. Raises why it is not there, and will not be."""
+        """Wait for the savepoint. Return its path, or raise why there will be none."""
         try:
             return request.path.result(limit_ms / 1000)
         except FutureTimeoutError:

@@ -23,10 +23,10 @@ class SnapshotChains:
         """Names of files that slots are writing."""
 
     def add_full(self, place: Place, full: SnapshotRef) -> None:
-        """A full snapshot takes the place of all that is not newer; from the next manifest on.
+        """From the next manifest on, a full snapshot replaces all snapshots that are not newer.
 
-        It is of a checkpoint that is durable or in flight: a slot discards one of a checkpoint that was given up before
-        it acknowledges anything again.
+        Its checkpoint is durable or in flight: if that is given up, the slot discards the snapshot before its next
+        acknowledgement.
         """
         self.fulls[place] = full
 

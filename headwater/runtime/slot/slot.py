@@ -1,10 +1,10 @@
 """The state machine of a slot: which epoch its state belongs to, and how it reaches the next one. Knows no sockets.
 
 The slot holds the state of an accepted epoch (all partitions acknowledged it). After `finish` it also holds the changes
-of one more epoch, whose verdict it does not know yet. `checkpoint_completed` says that its checkpoint is durable; where
-that does not come, the next `begin` names the last accepted epoch, so the slot keeps or undoes those changes, and says
-whether the last checkpoint succeeded. If the slot cannot reach the state to start from in memory (by keeping, by
-undoing, by going back to the last checkpoint), it loads the last checkpoint.
+of one more epoch, not knowing yet whether that was accepted. `checkpoint_completed` says so when its checkpoint is
+durable. If that message does not come, the next `begin` names the last accepted epoch: the slot keeps or undoes the
+changes, and learns whether the last checkpoint succeeded. If it cannot reach the state to start from in memory (by
+keeping, by undoing, by going back to the last checkpoint), it loads the last checkpoint.
 """
 
 from __future__ import annotations

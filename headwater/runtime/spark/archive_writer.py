@@ -56,5 +56,5 @@ def stay_behind() -> None:
 
 
 def _environment() -> dict[str, str]:
-    """Of the program, less what it says about the program's own jobs."""
+    """The program's environment, without what it says about the program's own jobs."""
     return {key: value for key, value in os.environ.items() if not key.startswith(("HEADWATER_", "PYSPARK_"))}

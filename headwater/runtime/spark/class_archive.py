@@ -77,7 +77,7 @@ def stem(java: str, spark_home: Path) -> str:
 
 
 def outdated(directory: Path, java: str, spark_home: Path, kept: Path) -> Iterator[Path]:
-    """Archives in `directory` of the same place that `kept` takes the place of: Java or Spark was replaced."""
+    """Archives in `directory` that `kept` replaces: of the same place, but of an earlier Java or Spark."""
     for path in directory.glob(f"spark-*-{_place(Path(java).resolve(), spark_home)}-*.jsa"):
         if path != kept:
             yield path

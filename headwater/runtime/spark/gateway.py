@@ -128,7 +128,7 @@ def start_with_spark_submit(confs: Mapping[str, str]) -> None:
 
 
 def _archive_options(java: str, home: Path, confs: Mapping[str, str]) -> tuple[str, ...]:
-    """Use the class archive, unless somebody has plans of their own with one."""
+    """Use the class archive, unless the settings name another one."""
     if "Archive" in confs["spark.driver.extraJavaOptions"]:
         return ()
     return class_archive.jvm_options(class_archive.find(java, home))

@@ -28,7 +28,7 @@ Process = Callable[[list[Any], Timestamps], None]
 
 OF_FUNCTIONS: Final = (UserCodeError, TypeMismatchError, TimestampError, InvalidKeyError)
 OF_SINKS: Final = (SerializationError, TypeMismatchError)
-"""Whatever else a sink raises says nothing about the record: the disk is full, the server is away."""
+"""Errors of a sink that are about a record. Others are not: the disk is full, the server is away."""
 
 _LOOK_CHARS: Final = 2000
 _ADDRESS: Final = re.compile(r" at 0x[0-9a-f]+")

@@ -16,12 +16,12 @@ from headwater.runtime.job.metrics.job_facts import Cause, JobFacts, shown_durat
 from headwater.runtime.job.vertices import Vertex
 
 SKEWED = 2.0
-"""A partition has so many times the mean of all."""
+"""A partition is skewed if it gets this many times the mean."""
 HOT_SHARE = 0.2
 SLOW_HOST = 2.0
-"""A record costs so many times what it costs on the other hosts."""
+"""A host is slow if a record costs this many times as much as on the others."""
 STALLED_SHARE = 0.3
-"""Of the time."""
+"""A slot is stalled if it stands still for this share of the time."""
 GC_SHARE = 0.1
 SWAPPED_BYTES = 16 << 20
 FAULTS_PER_SECOND = 50.0

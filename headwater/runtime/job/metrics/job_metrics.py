@@ -127,9 +127,9 @@ class JobMetrics:
         self._started_ms: int | None = None
         self._latency_ms: float | None = None
         self.commit_problem: str | None = None
-        """Why a sink's last try to commit failed; None once it has succeeded. The coordinator says so."""
+        """Why a sink's last try to commit failed; None once it has succeeded. Set by the coordinator."""
         self.plan_ms = 0.0
-        """How long it took to plan the next epoch. The coordinator says so."""
+        """How long it took to plan the next epoch. Set by the coordinator."""
 
     # --- for the coordinator's thread
 
@@ -212,7 +212,7 @@ class JobMetrics:
         split.watermarks, split.idle, split.gauges = ack.watermarks, ack.idle, ack.gauges
 
     def accepted_in(self, milliseconds: float) -> None:
-        """All that the driver does when an epoch is accepted took so long."""
+        """Accepting the last epoch took the driver so long."""
         self._phases["cut"] = milliseconds
 
     def cut(self) -> None:

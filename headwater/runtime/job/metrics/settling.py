@@ -25,7 +25,7 @@ class Settling(Generic[T]):
         self._add(self._since, more)
 
     def cut(self) -> None:
-        """The epochs so far belong to the checkpoint that is now under way, with those of one that failed."""
+        """A checkpoint begins. It contains all epochs so far, those of failed checkpoints included."""
         self._add(self._in_flight, self._since)
         self._since = self._new()
 

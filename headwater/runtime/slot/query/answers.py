@@ -1,4 +1,4 @@
-"""Answers queries about the state of one slot. Knows no sockets; any thread may run it, that which processes too.
+"""Answers queries about the state of one slot. Knows no sockets; any thread may run it, also the one that processes.
 
 A request is JSON: `{"op": ..., ...}`.
 

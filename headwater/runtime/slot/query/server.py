@@ -217,7 +217,7 @@ class QueryServer:
                 self._drop(connection)
 
     def _do_next(self, connection: _Connection, *, refuse: bool) -> None:
-        """Do what the first request of the connection says that is not answered yet."""
+        """Serve the connection's first unanswered request."""
         kind, body = connection.receiver.receive()
         request = json.loads(body) if kind is Message.QUERY else None
         if not isinstance(request, dict):
@@ -277,7 +277,7 @@ class QueryServer:
             self._selector.modify(sock, selectors.EVENT_READ, connection)  # only its data changes: no system call
 
     def _tidy(self) -> None:
-        """Close the connections of who says nothing, or does not read; release what was pinned for too long."""
+        """Close connections whose readers send nothing, or do not read; release what was pinned for too long."""
         if self._newcomers:
             now = time.monotonic()
             for newcomer in [each for each in self._newcomers if each.until < now]:

@@ -11,7 +11,7 @@ SHARE = 0.09
 BURST_SECONDS = 0.1
 """So much processing is saved up for queries that come at once."""
 LONGEST_REST = 0.02
-"""After so long queries go on, whatever they have used: on a shared core processing may take for ever to catch up."""
+"""Queries rest at most so long: on a shared core, processing might never catch up with what it is owed."""
 _SHORTEST_PAUSE, _LONGEST_PAUSE = 0.001, 0.01
 
 
