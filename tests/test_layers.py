@@ -32,6 +32,7 @@ NEIGHBOURS = {
     ("metrics", "common"),
     ("table", "datastream"),
     ("cep", "datastream"),
+    ("cep", "table"),
     ("cli", "server"),
     ("cli", "demo"),
     ("demo", "server"),

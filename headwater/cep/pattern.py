@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 from typing import Any, Self
 
@@ -72,13 +73,15 @@ class Pattern:
     # -- conditions ---------------------------------------------------------------------------------------------------
 
     def where(self, condition: Any) -> Self:
-        """Events must also fit `condition`: a function of the event, or of the event and a context; or an object."""
+        """Events must also fit `condition`: a function of the event, or of the event and a context; an object; or an
+        expression of the Table API over the event's fields.
+        """
         return self._and("where", self._step("where"), condition)
 
     def or_where(self, condition: Any) -> Self:
         """Events that fit `condition` will do as well. `or` in Flink, which Python has a use for."""
         step = self._step("or_where")
-        added = condition_of("or_where", step.name, condition)
+        added = _condition("or_where", step.name, condition)
         self._part = replace(
             step, condition=added if isinstance(step.condition, Always) else Either(step.condition, added)
         )
@@ -100,11 +103,11 @@ class Pattern:
             )
         if step.until is not None:
             raise PatternError(f"step '{step.name}' already has an until(); use one condition with `or` in it")
-        self._part = replace(step, until=condition_of("until", step.name, condition))
+        self._part = replace(step, until=_condition("until", step.name, condition))
         return self
 
     def _and(self, method: str, step: Step, condition: Any) -> Self:
-        added: Condition = condition_of(method, step.name, condition)
+        added = _condition(method, step.name, condition)
         known = step.condition
         self._part = replace(step, condition=added if isinstance(known, Always) else Both(known, added))
         return self
@@ -274,6 +277,16 @@ def _name(method: str, name: Any) -> str:
     if not isinstance(name, str) or not name:
         raise PatternError(f"{method}() expects the name of a step, or a pattern, found {name!r}")
     return name
+
+
+def _condition(method: str, step: str, given: Any) -> Condition:
+    if not callable(given) and "headwater.table.expression" in sys.modules:
+        from headwater.cep.row_condition import row_condition
+        from headwater.table.expression import Expression
+
+        if isinstance(given, Expression):
+            return row_condition(method, step, given)
+    return condition_of(method, step, given)
 
 
 def _named(part: Part) -> str:

@@ -6,7 +6,6 @@ one row, which costs about a hundred times as much.
 
 from __future__ import annotations
 
-import math
 import operator
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -16,7 +15,7 @@ import pyarrow as pa
 from headwater.table.functions.frame import Frame
 from headwater.table.plan.expressions import Column, ColumnRef, FunctionCall, Literal, Rex
 from headwater.table.stream.evaluate import compiled, evaluated
-from headwater.table.stream.rows import NAN, frozen_column, thawed_column
+from headwater.table.stream.rows import frozen_column, thawed_column
 from headwater.table.types.arrow import to_arrow
 from headwater.table.types.logical import LogicalType, TypeRoot, is_exact
 
@@ -56,6 +55,8 @@ def _quick(rex: Rex, places: dict[int, int]) -> Scalar | None:
     if any(each is None for each in inner):
         return None
     parts: list[Any] = inner
+    types = [each.type for each in rex.arguments]
+    double = any(each.root is TypeRoot.DOUBLE for each in types)
     match rex.name:
         case "AND":
             return lambda values: _and(parts, values)
@@ -67,11 +68,14 @@ def _quick(rex: Rex, places: dict[int, int]) -> Scalar | None:
             return lambda values: parts[0](values) is None
         case "IS NOT NULL":
             return lambda values: parts[0](values) is not None
-        case "=" | "<>" | "<" | "<=" | ">" | ">=" if _alike([each.type for each in rex.arguments]):
-            compare, (left, right) = _COMPARED[rex.name], parts
-            if rex.arguments[0].type.root is TypeRoot.DOUBLE:
-                return lambda values: _compared(compare, _number(left(values)), _number(right(values)))
-            return lambda values: _compared(compare, left(values), right(values))
+        case "=" | "<>" | "<" | "<=" | ">" | ">=" if _alike(types):
+            return _comparison(rex.name, parts[0], parts[1], double)
+        case "IN" if _alike(types):
+            equal = [_comparison("=", parts[0], each, double) for each in parts[1:]]
+            return lambda values: _or(equal, values)
+        case "BETWEEN" if _alike(types):
+            bounds = [_comparison(">=", parts[0], parts[1], double), _comparison("<=", parts[0], parts[2], double)]
+            return lambda values: _and(bounds, values)
         case "+" | "-" | "*" if len(parts) == 2 and all(each.type.root in _BITS for each in (rex, *rex.arguments)):
             compute, (left, right), root = _COMPUTED[rex.name], parts, rex.type.root
             return lambda values: _wrapped_if_known(compute, left(values), right(values), root)
@@ -89,15 +93,24 @@ def _wrapped_if_known(compute: Callable[[Any, Any], Any], left: Any, right: Any,
 
 
 def _alike(types: Sequence[LogicalType]) -> bool:
-    """Whether Python compares values of these types as SQL does: exact numbers, text, or one kind of time."""
+    """Whether Python compares values of these types as SQL does: exact numbers, doubles and integers, text, or one kind
+    of time.
+    """
     if all(is_exact(each) for each in types):
         return True
     if all(each.root in (TypeRoot.CHAR, TypeRoot.VARCHAR) for each in types):
         return True
-    if all(each.root is TypeRoot.DOUBLE for each in types):
+    if all(each.root is TypeRoot.DOUBLE or each.root in _BITS for each in types):
         return True
     kinds = {to_arrow(each) for each in types}
     return len(kinds) == 1 and pa.types.is_temporal(next(iter(kinds)))
+
+
+def _comparison(name: str, left: Scalar, right: Scalar, double: bool) -> Scalar:
+    compare = _COMPARED[name]
+    if double:
+        return lambda values: _compared(compare, _number(left(values)), _number(right(values)))
+    return lambda values: _compared(compare, left(values), right(values))
 
 
 def _compared(compare: Callable[[Any, Any], Any], left: Any, right: Any) -> Any:
@@ -105,7 +118,8 @@ def _compared(compare: Callable[[Any, Any], Any], left: Any, right: Any) -> Any:
 
 
 def _number(value: Any) -> Any:
-    return math.nan if value == NAN else value
+    """Integers are compared with doubles as doubles. A NaN is stored as text that `float` reads."""
+    return None if value is None else float(value)
 
 
 def _and(parts: Sequence[Scalar], values: Sequence[Any]) -> Any:

@@ -25,7 +25,7 @@ def test_the_page_runs_and_prints_what_it_says() -> None:
         with contextlib.redirect_stdout(printed):
             exec(compile(code, "docs/cep.md", "exec"), names)
         assert printed.getvalue() == text
-    assert sum(1 for _, text in BLOCKS if text) == 6
+    assert sum(1 for _, text in BLOCKS if text) == 7
 
 
 def test_the_pictures_are_current() -> None:
