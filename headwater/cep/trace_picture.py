@@ -12,7 +12,7 @@ from headwater.common.errors import short_repr
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-COLUMN, LANE, LEFT, TOP, RADIUS = 96, 30, 24, 64, 6
+COLUMN, LANE, LEFT, TOP, RADIUS, FORK = 96, 30, 24, 64, 6, 28
 COLOURS = {MATCHES: "#1a7f37", OUT_OF_TIME: "#b35900"}
 DEAD = "#8c8c8c"
 
@@ -33,7 +33,7 @@ class _Lane:
 
 def trace_picture(trace: PatternTrace) -> str:
     """Draw `trace`. Columns are events in order; the end of some time lies between two of them."""
-    lanes = _lanes(trace.rows)
+    lanes = _below_their_parents(_lanes(trace.rows))
     width = LEFT * 2 + COLUMN * (len(trace.events) + 1)
     height = TOP + LANE * (len(lanes) + 1)
     parts = [
@@ -41,6 +41,8 @@ def trace_picture(trace: PatternTrace) -> str:
         'font-family="sans-serif" font-size="11">',
         f'<rect width="{width}" height="{height}" fill="white"/>',
     ]
+    for y, heading in ((20, "time"), (38, "event")):
+        parts.append(f'<text x="8" y="{y}" fill="{DEAD}">{heading}</text>')
     for index, (event, timestamp) in enumerate(zip(trace.events, trace.timestamps, strict=True)):
         x = _x(index)
         parts.append(f'<line x1="{x}" y1="{TOP - 14}" x2="{x}" y2="{height - 8}" stroke="#e0e0e0"/>')
@@ -114,16 +116,35 @@ def _former(lanes: list[_Lane], taken: Taken) -> tuple[int, float] | None:
     return None
 
 
+def _below_their_parents(lanes: list[_Lane]) -> list[_Lane]:
+    """The lanes from top to bottom: each above those that fork off it, so that few lines cross."""
+    children: dict[int | None, list[_Lane]] = {}
+    for lane in lanes:
+        children.setdefault(lane.parent and lane.parent[0], []).append(lane)
+    ordered: list[_Lane] = []
+    to_place = children.get(None, [])[::-1]
+    while to_place:
+        ordered.append(to_place.pop())
+        to_place += children.get(ordered[-1].number, [])[::-1]
+    places = {lane.number: place for place, lane in enumerate(ordered)}
+    for lane in ordered:
+        lane.number = places[lane.number]
+        lane.parent = lane.parent and (places[lane.parent[0]], lane.parent[1])
+    return ordered
+
+
 def _drawn(lane: _Lane) -> list[str]:
     y = _y(lane.number)
     colour = COLOURS.get(lane.end, DEAD if lane.end else "#0969da")
     first = lane.points[0][0]
     parts = []
     if lane.parent is not None:
-        number, column = lane.parent
+        above = _y(lane.parent[0])
+        # Close to the event that it takes, where no text is.
+        begin = max(_x(lane.parent[1]), _x(first) - FORK)
         parts.append(
-            f'<path d="M {_x(column)} {_y(number)} L {_x(first)} {y}" fill="none" stroke="{colour}" '
-            'stroke-dasharray="3 3"/>'
+            f'<path d="M {begin} {above} C {begin + FORK * 0.7} {above} {_x(first) - FORK * 0.9} {y} {_x(first)} {y}" '
+            f'fill="none" stroke="{colour}" stroke-width="1.5" stroke-dasharray="3 3"/>'
         )
     parts.append(f'<line x1="{_x(first)}" y1="{y}" x2="{_x(lane.last)}" y2="{y}" stroke="{colour}" stroke-width="2"/>')
     for column, step in lane.points:

@@ -94,5 +94,17 @@ def test_explain_shows_positions_and_dot_is_a_graph() -> None:
     assert pattern.to_dot().startswith("digraph pattern {") and '"small: is_small"' in pattern.to_dot()
 
 
+def test_dot_shows_what_must_not_come_what_ends_a_loop_and_the_times() -> None:
+    pattern = a("loop").where(is_small).one_or_more().greedy().until(lambda event: event == 4).not_followed_by("stop")
+    pattern = pattern.where(is_small).followed_by("end").within(5, WithinType.PREVIOUS_AND_CURRENT).within(10)
+    dot = pattern.to_dot()
+    assert "✗ is_small</FONT><BR/>" in dot and "✗ until &lt;lambda&gt; (for loop)</FONT>" in dot
+    assert 'p1 -> p1 [label="loop: is_small\\ngreedy", penwidth=2, tailport=n, headport=n]' in dot
+    assert 'p1 -> p1 [label="not is_small", style=dotted' in dot
+    assert 'label="end: any event\\nwithin 5 ms"' in dot and 'label="after a match: no_skip, within 10 ms"' in dot
+    waiting = a("a").not_followed_by("b").within(3).to_dot()
+    assert 'p1 -> match [label="time is over"]' in waiting and "✗ any event" in waiting
+
+
 def is_small(event: Any) -> bool:
     return event < 5
