@@ -22,12 +22,10 @@ from headwater.table.parser.ast.base import Node
 from headwater.table.plan.calls import find_function
 from headwater.table.plan.context import BindContext, new_column
 from headwater.table.plan.expression_binder import Allowed, ExpressionBinder
-from headwater.table.plan.expressions import Literal
 from headwater.table.plan.scope import Range, Scope
 from headwater.table.stream.rows import NAN, frozen_column
 from headwater.table.stream.scalars import scalar
 from headwater.table.types.arrow import to_arrow
-from headwater.table.types.logical import NULL
 from headwater.table.user.calls import UserCall
 from headwater.table.values import inferred_type
 
@@ -75,9 +73,8 @@ class RowCondition:
 
     def _prepare(self, values: list[Any]) -> Callable[[list[Any]], Any]:
         columns = [new_column(name, inferred_type(value)) for name, value in zip(self._names, values, strict=True)]
-        nothing: Any = {column.name: Literal(NULL, None) for column in columns if column.type is NULL}
         scope, allowed = Scope([Range((), tuple(columns))]), Allowed("a condition")
-        binder = ExpressionBinder(BindContext("", CatalogManager()), scope, _no_query, allowed, aliases=nothing)
+        binder = ExpressionBinder(BindContext("", CatalogManager()), scope, _no_query, allowed)
         compute = scalar(binder.bind_condition(self._node), columns, lambda: Frame(1))
         if all(isinstance(value, _PLAIN) for value in values):
             return compute
