@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import codecs
 import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from headwater.cli import remote_jobs
 from headwater.cli.running_jobs import add_job_arguments, find_job, run_directory
@@ -27,26 +29,31 @@ def logs(arguments: Sequence[str]) -> int:
     given = parser.parse_args(list(arguments))
     if given.lines < 1:
         raise UsageError(f"headwater logs: -n {given.lines}: expected 1 or more")
-    read = _remote(given.jobmanager, given.job) if given.jobmanager is not None else _local(given.state_dir, given.job)
-    shown = _show(read(given.lines * _BYTES_PER_LINE).splitlines(keepends=True)[-given.lines :])
+    log = _remote(given.jobmanager, given.job) if given.jobmanager is not None else _local(given.state_dir, given.job)
+    position = max(0, log.size() - given.lines * _BYTES_PER_LINE)
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")
+    content = log.read(position)
+    _print("".join(decoder.decode(content).splitlines(keepends=True)[-given.lines :]))
     while given.follow:
         time.sleep(_POLL_SECONDS)
-        new = read(64 * 1024)
-        _, found, rest = new.rpartition(shown)
-        if rest or not found:
-            _show([rest if found else new])
-            shown = new[-2_000:]
+        position += len(content)
+        content = log.read(position)
+        _print(decoder.decode(content))
     return 0
 
 
-def _show(lines: Sequence[str]) -> str:
-    text = "".join(lines)
+def _print(text: str) -> None:
     sys.stdout.write(text)
     sys.stdout.flush()
-    return text[-2_000:]
 
 
-def _local(state_dir: str | None, wanted: str) -> Callable[[int], str]:
+class _Log(NamedTuple):
+    size: Callable[[], int]
+    read: Callable[[int], bytes]
+    """Read from a position to the end."""
+
+
+def _local(state_dir: str | None, wanted: str) -> _Log:
     directory = run_directory(state_dir)
     card = find_job(directory, wanted)
     path = ask(directory, card, "describe")["log_file"]
@@ -55,15 +62,19 @@ def _local(state_dir: str | None, wanted: str) -> Callable[[int], str]:
             f"job '{card.name}' (pid {card.pid}) prints to a terminal or a pipe, so there is no log file"
         )
 
-    def read(length: int) -> str:
+    def read(position: int) -> bytes:
         with Path(path).open("rb") as file:
-            file.seek(max(0, Path(path).stat().st_size - length))
-            return file.read().decode(errors="replace")
+            file.seek(position)
+            return file.read()
 
-    return read
+    return _Log(lambda: Path(path).stat().st_size, read)
 
 
-def _remote(address: str, wanted: str) -> Callable[[int], str]:
+def _remote(address: str, wanted: str) -> _Log:
     client = remote_jobs.client_of(address, "headwater logs")
-    job_id = remote_jobs.find(client, wanted)
-    return lambda length: client.text(f"/jobs/{job_id}/log", tail=length)
+    job = f"/jobs/{remote_jobs.find(client, wanted)}"
+
+    def size() -> int:
+        return sum(int(each["size"]) for each in client.get(f"{job}/logs")["logs"])
+
+    return _Log(size, lambda position: client.content(f"{job}/log", begin=position))

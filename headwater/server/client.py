@@ -67,8 +67,8 @@ class RestClient:
     def delete(self, path: str) -> Any:
         return self._json("DELETE", path)
 
-    def text(self, path: str, **query: Any) -> str:
-        return self._request("GET", path + (f"?{urlencode(query)}" if query else "")).decode(errors="replace")
+    def content(self, path: str, **query: Any) -> bytes:
+        return self._request("GET", path + (f"?{urlencode(query)}" if query else ""))
 
     def upload(self, path: Path) -> str:
         """Send a file, and return its id there."""

@@ -23,7 +23,9 @@ def listed(path: str | None) -> dict[str, Any]:
     return {"logs": [{"name": os.path.basename(path), "size": status.st_size, "mtime": int(status.st_mtime * 1000)}]}
 
 
-def log_response(path: str | None, whose: str, last_bytes: int | None = None, name: str | None = None) -> Response:
+def log_response(
+    path: str | None, whose: str, last_bytes: int | None = None, name: str | None = None, begin: int | None = None
+) -> Response:
     """The file as text. Raises HttpError 404 if there is none, or none of that name.
 
     A log grows while it is sent: what comes after the beginning of the answer is not in it.
@@ -35,7 +37,9 @@ def log_response(path: str | None, whose: str, last_bytes: int | None = None, na
             f"This file does not exist: {whose} has no log file{f' {name}' if name else ''}. Its output goes where the "
             "process that started it sends it.",
         )
-    begin = max(0, status.st_size - last_bytes) if last_bytes is not None else 0
+    begin = min(begin or 0, status.st_size)
+    if last_bytes is not None:
+        begin = max(begin, status.st_size - last_bytes)
     headers = {"Content-Length": str(status.st_size - begin)}
     return StreamingResponse(
         _parts(path, begin, status.st_size), headers=headers, media_type="text/plain; charset=UTF-8"

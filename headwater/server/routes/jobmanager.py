@@ -61,7 +61,8 @@ async def job_log(call: Call) -> Response:
     job = await call.job()
     path = (await job.ask("describe")).get("log_file")
     whose = f"the driver of job {job.job_id}"
-    return log_files.log_response(path, whose, call.query.get("tail"), call.name.get("filename"))
+    asked = call.query
+    return log_files.log_response(path, whose, asked.get("tail"), call.name.get("filename"), asked.get("begin"))
 
 
 async def job_log_url(call: Call) -> dict[str, str]:
@@ -75,6 +76,7 @@ def url_of(call: Call, path: str) -> str:
 
 
 TAIL = Field("tail", Kind.INTEGER, "only the last so many bytes")
+BEGIN = Field("begin", Kind.INTEGER, "only from this byte on: who follows a log asks for what is new")
 TEXT = "text/plain"
 ROUTES = (
     Route("GET", "/jobmanager/config", config, "The server's settings; secrets are hidden"),
@@ -87,6 +89,6 @@ ROUTES = (
     Route("GET", "/jobs/:jobid/jobmanager/config", job_config, "The settings of a job's driver; secrets are hidden"),
     Route("GET", "/jobs/:jobid/jobmanager/log-url", job_log_url, "Where the log of a job's driver is"),
     Route("GET", "/jobs/:jobid/logs", job_logs, "The log files of a job's driver"),
-    Route("GET", "/jobs/:jobid/logs/:filename", job_log, "One of them", (TAIL,), answer=TEXT),
-    Route("GET", "/jobs/:jobid/log", job_log, "The log of a job's driver", (TAIL,), answer=TEXT),
+    Route("GET", "/jobs/:jobid/logs/:filename", job_log, "One of them", (TAIL, BEGIN), answer=TEXT),
+    Route("GET", "/jobs/:jobid/log", job_log, "The log of a job's driver", (TAIL, BEGIN), answer=TEXT),
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import signal
 from collections.abc import Iterator
@@ -10,6 +11,7 @@ from typing import NamedTuple
 
 import pytest
 
+from headwater.cli.main import main
 from tests.unit.server.jobs.real_servers import ServerProcess, Storage, until
 from tests.unit.server.rest_server import Rest
 
@@ -17,6 +19,7 @@ from tests.unit.server.rest_server import Rest
 class Served(NamedTuple):
     rest: Rest
     job: str
+    log: Path
 
 
 @pytest.fixture(scope="module")
@@ -28,14 +31,14 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         rest = Rest(int(server.address.rpartition(":")[2]))
         storage.driver()
         until(lambda: rest.ask("GET", f"/jobs/{folder.job_id}/log").status == 200, "the server leads")
-        yield Served(rest, folder.job_id)
+        yield Served(rest, folder.job_id, folder.log)
     finally:
         server.end(signal.SIGKILL)
         storage.end_drivers()
 
 
 def test_a_jobs_log_is_listed_and_read_from_its_end(served: Served) -> None:
-    rest, job = served
+    rest, job, _ = served
     whole = rest.ask("GET", f"/jobs/{job}/log")
     assert whole.headers["content-type"] == "text/plain; charset=UTF-8" and b"it begins\n" in whole.raw
     (listed,) = rest.get(f"/jobs/{job}/logs")["logs"]
@@ -43,17 +46,43 @@ def test_a_jobs_log_is_listed_and_read_from_its_end(served: Served) -> None:
     assert rest.ask("GET", f"/jobs/{job}/logs/log").raw.startswith(whole.raw)
     assert len(rest.ask("GET", f"/jobs/{job}/log?tail=5").raw) == 5
     assert rest.ask("GET", f"/jobs/{job}/log?tail=999999999").raw.startswith(whole.raw)
+    assert rest.ask("GET", f"/jobs/{job}/log?begin=3").raw.startswith(whole.raw[3:])
+    assert rest.ask("GET", f"/jobs/{job}/log?begin=999999999").raw == b""
+
+
+def test_who_follows_a_log_misses_nothing(
+    served: Served, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Neither of an empty log, nor a line like the one before it, nor half a letter, nor much at once."""
+    written = [b"tick\n", b"tick\n", b"caf\xc3", b"\xa9\n", b"x" * 200_000 + b"\n"]
+    left = iter(written)
+
+    def sleep(seconds: float) -> None:
+        with served.log.open("ab") as file:
+            file.write(next(left, b""))
+        if left.__length_hint__() == 0 and next(ends, False):
+            raise KeyboardInterrupt
+
+    ends = iter([False, True])
+    before = served.log.read_bytes()
+    os.truncate(served.log, 0)
+    monkeypatch.setattr("headwater.cli.logs.time.sleep", sleep)
+    try:
+        code = main(["logs", "-m", f"127.0.0.1:{served.rest.port}", served.job, "-f"])
+    finally:
+        served.log.write_bytes(before)
+    assert code == 130 and capsys.readouterr().out == b"".join(written).decode()
 
 
 @pytest.mark.parametrize("name", ["other", "SUBMISSION", "..%2fSUBMISSION", "%2e%2e%2f%2e%2e", ".", "%00", "log%2f.."])
 def test_no_name_reaches_another_file(served: Served, name: str) -> None:
-    rest, job = served
+    rest, job, _ = served
     assert rest.ask("GET", f"/jobs/{job}/logs/{name}").status in (400, 404)
     assert rest.ask("GET", f"/jobmanager/logs/{name}").status in (400, 404)
 
 
 def test_an_executor_shows_the_log_of_its_driver(served: Served) -> None:
-    rest, _ = served
+    rest, _, _ = served
     until(lambda: rest.get("/taskmanagers")["taskmanagers"], "the first epoch")
     manager = rest.get("/taskmanagers")["taskmanagers"][0]["id"]
     for path in ("log", "stdout"):
@@ -64,7 +93,7 @@ def test_an_executor_shows_the_log_of_its_driver(served: Served) -> None:
 
 
 def test_where_logs_are(served: Served) -> None:
-    rest, job = served
+    rest, job, _ = served
     until(lambda: rest.get("/taskmanagers")["taskmanagers"], "the first epoch")
     manager = rest.get("/taskmanagers")["taskmanagers"][0]["id"]
     for asked in ("jobmanager", f"taskmanagers/{manager}"):
