@@ -12,20 +12,18 @@ the last whole commit is noted in checkpoint storage, so a gap is an error, also
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator
 from typing import Any, Final
 
 import msgspec
 import xxhash
 
-from headwater.common.connector import Committer, CommitterContext
 from headwater.common.errors import ExternalSystemError, HeadwaterError
-from headwater.datastream.connectors.spool import Spooled, read_spool
+from headwater.datastream.connectors.spool import Spooled
+from headwater.datastream.connectors.spool_committer import SpoolCommitter
+from headwater.datastream.connectors.spool_notes import NOTE, first_note, read_note, write_note
 
 NUMBER_BITS: Final = 20
 """Of a mark: the rest is the epoch."""
-NOTE: Final = "marker-"
-"""Begins the name of the file that says under which name the server has a job's mark."""
 
 
 class MarkNote(msgspec.Struct, frozen=True):
@@ -34,8 +32,7 @@ class MarkNote(msgspec.Struct, frozen=True):
     epoch: int
     """Of the first commit."""
     token: str
-    """Part of the mark's name. A job whose checkpoints were deleted counts its epochs from the beginning: its old mark
-    would swallow its output. Made from the first output, so that two drivers that both begin agree."""
+    """Part of the mark's name (`first_note` says why)."""
 
 
 class DoneNote(msgspec.Struct, frozen=True):
@@ -44,44 +41,6 @@ class DoneNote(msgspec.Struct, frozen=True):
     token: str
     mark: int
     """The server had it."""
-
-
-class SpoolCommitter(Committer):
-    """Base of committers of spooled output. Knows its files."""
-
-    def __init__(self, owner: str) -> None:
-        self.owner = owner
-        """Whose output it is, for errors."""
-        self.context = CommitterContext("job", "sink", "sink")
-
-    def open(self, context: CommitterContext) -> None:
-        self.context = context
-        if context.resumed_epoch < 0:
-            self.check()
-
-    def check(self) -> None:
-        """The job is new: raise if the server is not there, so that the error comes before hours of work."""
-
-    def batches(self, committables: list[Spooled]) -> Iterator[Any]:
-        """Yield all batches, always in the same order."""
-        for spooled in sorted(committables, key=lambda each: each.order):
-            yield from read_spool(spooled, self.context.files, list[Any])
-
-    def forget(self, committables: list[Spooled]) -> None:
-        """They are delivered."""
-        if self.context.files is not None:
-            for spooled in committables:
-                if spooled.name:
-                    self.context.files.delete(spooled.name)
-
-    def find_leftovers(self, job_id: str) -> list[Any]:
-        files = self.context.files
-        return [] if files is None else [name for name in files.names() if not name.startswith(NOTE)]
-
-    def delete_leftovers(self, leftovers: list[Any]) -> None:
-        assert self.context.files is not None
-        for name in leftovers:
-            self.context.files.delete(name)
 
 
 class MarkedCommitter(SpoolCommitter):
@@ -170,32 +129,17 @@ class MarkedCommitter(SpoolCommitter):
 
     def _note_done(self, job_id: str, name: str, note: DoneNote) -> None:
         self._done[name] = note.mark
-        if self.context.files is not None:
-            with self.context.files.write(_done_name(job_id)) as file:
-                file.write(msgspec.json.encode(note))
+        write_note(self.context.files, _done_name(job_id), msgspec.json.encode(note))
 
     def _noted_done(self, job_id: str, token: str) -> int:
-        if self.context.files is None:
-            return -1
-        try:
-            with self.context.files.open(_done_name(job_id)) as file:
-                note = msgspec.json.decode(file.read(), type=DoneNote)
-        except FileNotFoundError:
-            return -1
-        return note.mark if note.token == token else -1
+        noted = read_note(self.context.files, _done_name(job_id))
+        note = None if noted is None else msgspec.json.decode(noted, type=DoneNote)
+        return note.mark if note is not None and note.token == token else -1
 
     def _note(self, job_id: str, first: Spooled, epoch: int) -> MarkNote:
         new = MarkNote(epoch, xxhash.xxh64_hexdigest(first.name.encode()) if first.name else "")
-        files, name = self.context.files, f"{NOTE}{job_id}.json"
-        if files is None:
-            return new
-        try:
-            with files.open(name) as file:
-                return msgspec.json.decode(file.read(), type=MarkNote)
-        except FileNotFoundError:
-            with files.write(name) as file:
-                file.write(msgspec.json.encode(new))
-            return new
+        noted = first_note(self.context.files, f"{NOTE}{job_id}.json", msgspec.json.encode(new))
+        return msgspec.json.decode(noted, type=MarkNote)
 
 
 def _done_name(job_id: str) -> str:
@@ -227,21 +171,14 @@ class NotedCommitter(SpoolCommitter):
 
     def noted(self, what: str, job_id: str, epoch: int) -> bytes | None:
         """What was noted; None: nothing."""
-        if self.context.files is None:
-            return None
-        try:
-            with self.context.files.open(_note_name(what, job_id, epoch)) as file:
-                return file.read()
-        except FileNotFoundError:
-            return None
+        return read_note(self.context.files, _note_name(what, job_id, epoch))
 
     def note(self, what: str, job_id: str, epoch: int, content: bytes = b"") -> None:
         """Remember something of an epoch, and forget it of the epochs before."""
         files, name = self.context.files, _note_name(what, job_id, epoch)
         if files is None:
             return
-        with files.write(name) as file:
-            file.write(content or b"{}")
+        write_note(files, name, content or b"{}")
         begin = _note_name(what, job_id, None)
         for old in files.names():
             if old.startswith(begin) and old < name:
@@ -250,17 +187,3 @@ class NotedCommitter(SpoolCommitter):
 
 def _note_name(what: str, job_id: str, epoch: int | None) -> str:
     return f"{NOTE}{what}-{job_id}-" + ("" if epoch is None else f"{epoch:015d}")
-
-
-class NothingToCommit(Committer):
-    """For writers that deliver by themselves, at least once."""
-
-    def __init__(self, check: Any) -> None:
-        self._check = check
-
-    def open(self, context: CommitterContext) -> None:
-        if context.resumed_epoch < 0:
-            self._check()
-
-    def commit(self, committables: list[Any]) -> None:
-        """There is nothing."""

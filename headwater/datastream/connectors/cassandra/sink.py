@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from headwater.common.connector import Committer, ReusableSinkWriter, Sink, SinkWriter, WriterContext
+from headwater.common.connector import Committer, Sink, SinkWriter, WriterContext
 from headwater.common.errors import ConfigurationError, SerializationError, short_repr
 from headwater.common.time import Duration
 from headwater.common.types import Row
@@ -20,8 +20,10 @@ from headwater.datastream.connectors.cassandra.options import (
     MapperOptions,
 )
 from headwater.datastream.connectors.library import library
-from headwater.datastream.connectors.marked_committer import NotedCommitter, NothingToCommit
-from headwater.datastream.connectors.spool import Spooled, read_spool
+from headwater.datastream.connectors.marked_committer import NotedCommitter
+from headwater.datastream.connectors.message_sink import DirectWriter
+from headwater.datastream.connectors.spool import Spooled
+from headwater.datastream.connectors.spool_committer import NothingToCommit
 from headwater.datastream.connectors.spool_writer import SpoolWriter
 from headwater.datastream.data_stream import DataStream
 from headwater.datastream.data_stream_sink import DataStreamSink
@@ -40,7 +42,10 @@ class CassandraStatements(Sink):
         return f"CassandraSink({self.settings.query!r})"
 
     def create_writer(self, context: WriterContext) -> SinkWriter:
-        return SpoolWriter(context, _pickled) if self.settings.write_ahead_log else _DirectWriter(self.settings)
+        if self.settings.write_ahead_log:
+            return SpoolWriter(context, _pickled)
+        client = CassandraClient(self.settings)
+        return DirectWriter(client, lambda values: client.execute([_bound(client, value) for value in values]))
 
     def create_committer(self) -> Committer:
         if self.settings.write_ahead_log:
@@ -64,32 +69,16 @@ def _values(record: Any) -> list[Any] | dict[str, Any]:
     )
 
 
-class _DirectWriter(ReusableSinkWriter):
-    """Writes as records come. What does not fit the statement is refused."""
-
-    def __init__(self, settings: CassandraSettings) -> None:
-        self._client = CassandraClient(settings)
-
-    def begin_epoch(self, context: WriterContext) -> None: ...
-
-    def write_batch(self, values: Sequence[Any], timestamps: Sequence[int | None] | None) -> None:
-        self._client.execute([self._bound(value) for value in values])
-
-    def _bound(self, record: Any) -> Any:
-        try:
-            return self._client.bind(_values(record))
-        except SerializationError:
-            raise
-        except Exception as error:
-            raise SerializationError(
-                f"CassandraSink: record {short_repr(record)} does not fit the query: {type(error).__name__}: {error}"
-            ) from None
-
-    def prepare_commit(self) -> list[Any]:
-        return []
-
-    def close(self) -> None:
-        self._client.close()
+def _bound(client: CassandraClient, record: Any) -> Any:
+    """The statement with the record's values. What does not fit it is refused."""
+    try:
+        return client.bind(_values(record))
+    except SerializationError:
+        raise
+    except Exception as error:
+        raise SerializationError(
+            f"CassandraSink: record {short_repr(record)} does not fit the query: {type(error).__name__}: {error}"
+        ) from None
 
 
 class _LogCommitter(NotedCommitter):
@@ -110,9 +99,8 @@ class _LogCommitter(NotedCommitter):
 
     def send(self, job_id: str, epoch: int, committables: list[Spooled]) -> None:
         client = self._connected()
-        for spooled in sorted(committables, key=lambda each: each.order):
-            for batch in read_spool(spooled, self.context.files, list[bytes]):
-                client.execute([client.bind(pickle.loads(values)) for values in batch])
+        for batch in self.batches(committables):
+            client.execute([client.bind(pickle.loads(values)) for values in batch])
 
     def close(self) -> None:
         client, self._client = self._client, None

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Self
 
 import msgspec
 
-from headwater.common.connector import Committer, Sink, SinkWriter, WriterContext
+from headwater.common.connector import Committer
 from headwater.common.errors import ConfigurationError, SerializationError, short_repr
 from headwater.common.secrets import without_passwords
 from headwater.datastream.connectors.base import DeliveryGuarantee
 from headwater.datastream.connectors.elasticsearch.bulk import Action, BulkClient, BulkSettings, FlushBackoffType
 from headwater.datastream.connectors.http.client import checked_url
 from headwater.datastream.connectors.marked_committer import NotedCommitter
-from headwater.datastream.connectors.spool import Spooled, read_spool
-from headwater.datastream.connectors.spool_writer import SpoolWriter
+from headwater.datastream.connectors.message_sink import MessageSink
+from headwater.datastream.connectors.spool import Spooled
 from headwater.datastream.no_effect import warn_no_effect
 
 
@@ -70,9 +70,10 @@ class ElasticsearchEmitter:
         return str(found)
 
 
-class ElasticsearchSink(Sink):
+class ElasticsearchSink(MessageSink):
     """Sends the documents of a checkpoint when it is durable: at least once. As each has its id, it is there once."""
 
+    owner = "ElasticsearchSink"
     insert_only = True
 
     def __init__(self, emitter: ElasticsearchEmitter, settings: BulkSettings) -> None:
@@ -82,14 +83,11 @@ class ElasticsearchSink(Sink):
     def __repr__(self) -> str:
         return f"ElasticsearchSink({', '.join(map(without_passwords, self.settings.hosts))})"
 
-    def create_writer(self, context: WriterContext) -> SinkWriter:
-        return SpoolWriter(context, self._encoded)
-
     def create_committer(self) -> Committer:
         return ElasticsearchCommitter(self)
 
-    def _encoded(self, values: Sequence[Any], timestamps: Sequence[int | None] | None) -> tuple[Any, int, str]:
-        return [self.emitter.document(value) for value in values], len(values), ""
+    def message(self, record: Any) -> tuple[str, str, bytes]:
+        return self.emitter.document(record)
 
 
 class ElasticsearchCommitter(NotedCommitter):
@@ -106,7 +104,8 @@ class ElasticsearchCommitter(NotedCommitter):
     def send(self, job_id: str, epoch: int, committables: list[Spooled]) -> None:
         some: list[Action] = []
         size = 0
-        for action in self._actions(committables):
+        for unique, (index, id, document) in self.messages(committables, tuple[str, str, bytes]):
+            action = Action(index, id or unique, document, update=bool(id))
             if some and (
                 len(some) == self._settings.max_actions or size + len(action.document) > self._settings.max_bytes
             ):
@@ -115,14 +114,6 @@ class ElasticsearchCommitter(NotedCommitter):
             some.append(action)
             size += len(action.document)
         self._client.send(some)
-
-    def _actions(self, committables: list[Spooled]) -> Iterator[Action]:
-        for spooled in sorted(committables, key=lambda each: each.order):
-            number = 0
-            for batch in read_spool(spooled, self.context.files, list[tuple[str, str, bytes]]):
-                for index, id, document in batch:
-                    yield Action(index, id or f"{spooled.identity}-{number}", document, update=bool(id))
-                    number += 1
 
     def close(self) -> None:
         self._client.close()

@@ -3,32 +3,35 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from itertools import islice
 from typing import Any, Final
 
 from headwater.common.callables import unfit
-from headwater.common.connector import Committer, Sink, SinkWriter, WriterContext
-from headwater.common.errors import ConfigurationError, SerializationError, UserCodeError, short_repr
+from headwater.common.connector import Committer
+from headwater.common.errors import ConfigurationError, SerializationError, short_repr
 from headwater.common.row_changes import is_insert_only
 from headwater.common.secrets import without_passwords
 from headwater.common.serialization import SerializationSchema
 from headwater.datastream.connectors.http.client import HttpClient, checked_url, shown_headers
 from headwater.datastream.connectors.marked_committer import NotedCommitter
-from headwater.datastream.connectors.spool import Spooled, read_spool
-from headwater.datastream.connectors.spool_writer import SpoolWriter
+from headwater.datastream.connectors.message_sink import MessageSink
+from headwater.datastream.connectors.spool import Spooled
 
 KEY_HEADER: Final = "Idempotency-Key"
 UNDER_WAY: Final = 100
 """Requests that wait for a thread, per thread."""
 
 
-class HttpSink(Sink):
+class HttpSink(MessageSink):
     """Sends a request for each record of a checkpoint when that is durable: at least once.
 
     Each request has an `Idempotency-Key` that is the same whenever it is repeated, after a lost answer or by another
     driver. A server that remembers keys (Stripe's rule) so sees each record once.
     """
+
+    owner = "HttpSink"
 
     def __init__(
         self,
@@ -55,28 +58,17 @@ class HttpSink(Sink):
         url = without_passwords(self.url) if isinstance(self.url, str) else "several URLs"
         return f"HttpSink({self.method} {url}, {shown_headers(self.headers)})"
 
-    def create_writer(self, context: WriterContext) -> SinkWriter:
-        return SpoolWriter(context, self._encoded)
-
     def create_committer(self) -> Committer:
         return HttpCommitter(self)
 
-    def _encoded(self, values: Sequence[Any], timestamps: Sequence[int | None] | None) -> tuple[Any, int, str]:
-        made = []
-        for value in values:
-            try:
-                url = self.url if isinstance(self.url, str) else self.url(value)
-                body = self.body_of(value)
-            except SerializationError:
-                raise
-            except Exception as error:
-                raise UserCodeError.from_exception(error, "HttpSink", value, -1) from error
-            if not isinstance(body, bytes):
-                raise SerializationError(
-                    f"HttpSink: the body of record {short_repr(value)} is {short_repr(body)}; expected bytes"
-                )
-            made.append((_url(url, value), body))
-        return made, len(made), ""
+    def message(self, record: Any) -> tuple[str, bytes]:
+        url = self.url if isinstance(self.url, str) else self.url(record)
+        body = self.body_of(record)
+        if not isinstance(body, bytes):
+            raise SerializationError(
+                f"HttpSink: the body of record {short_repr(record)} is {short_repr(body)}; expected bytes"
+            )
+        return _url(url, record), body
 
 
 def _url(url: Any, record: Any) -> str:
@@ -99,28 +91,16 @@ class HttpCommitter(NotedCommitter):
     def send(self, job_id: str, epoch: int, committables: list[Spooled]) -> None:
         if self._pool is None:
             self._pool = ThreadPoolExecutor(self._sink.concurrency, "http-sink")
-        some: list[tuple[str, bytes, str]] = []
-        for request in self._requests(committables):
-            some.append(request)
-            if len(some) == UNDER_WAY * self._sink.concurrency:
-                list(self._pool.map(self._request, some))
-                some = []
-        list(self._pool.map(self._request, some))
+        requests = self.messages(committables, tuple[str, bytes])
+        while some := list(islice(requests, UNDER_WAY * self._sink.concurrency)):
+            list(self._pool.map(self._request, some))
 
-    def _requests(self, committables: list[Spooled]) -> Iterator[tuple[str, bytes, str]]:
-        for spooled in sorted(committables, key=lambda each: each.order):
-            number = 0
-            for batch in read_spool(spooled, self.context.files, list[tuple[str, bytes]]):
-                for url, body in batch:
-                    yield url, body, f"{spooled.identity}-{number}"
-                    number += 1
-
-    def _request(self, request: tuple[str, bytes, str]) -> None:
+    def _request(self, request: tuple[str, tuple[str, bytes]]) -> None:
         client: HttpClient | None = getattr(self._local, "client", None)
         if client is None:
             client = self._local.client = HttpClient(self.owner, self._sink.headers, self._sink.attempts)
             self._clients.append(client)
-        url, body, key = request
+        key, (url, body) = request
         client.request(self._sink.method, url, body, {KEY_HEADER: key})
 
     def close(self) -> None:

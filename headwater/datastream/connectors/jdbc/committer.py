@@ -23,11 +23,13 @@ from headwater.common.connector import Committer, CommitterContext, OutputFiles
 from headwater.common.errors import ExternalSystemError, HeadwaterError
 from headwater.datastream.connectors.jdbc.database import CREATE_MARKS, ROWS, Database, MarkKey, open_database
 from headwater.datastream.connectors.jdbc.expected import ExpectedTable
-from headwater.datastream.connectors.jdbc.noted_limits import NOTE, read_limits, write_limits
+from headwater.datastream.connectors.jdbc.noted_limits import read_limits, write_limits
 from headwater.datastream.connectors.jdbc.options import JdbcConnectionOptions, JdbcExecutionOptions
 from headwater.datastream.connectors.jdbc.refused_row import refused_row
 from headwater.datastream.connectors.jdbc.spool import SpooledRows, read_blocks
 from headwater.datastream.connectors.jdbc.statement import Statement
+from headwater.datastream.connectors.spool_committer import SpoolCommitter
+from headwater.datastream.connectors.spool_notes import NOTE, first_note
 
 OUTAGE_SECONDS: Final = 30.0
 """How long one call of `commit` waits for a database that cannot be reached."""
@@ -61,7 +63,7 @@ class Checks:
             write_limits(files, read_limits(database, connection, self.statements[0][0]))
 
 
-class MarkedCommitter(Committer):
+class MarkedCommitter(SpoolCommitter):
     """Runs in the driver. One call has all output of an epoch; partitions are written side by side."""
 
     def __init__(
@@ -71,11 +73,10 @@ class MarkedCommitter(Committer):
         execution: JdbcExecutionOptions,
         checks: Checks,
     ) -> None:
-        self._owner = owner
+        super().__init__(owner)
         self._options = options
         self._execution = execution
         self._checks = checks
-        self._context = CommitterContext("job", "sink", "sink")
         self._opened: Database | None = None
         self._threads: ThreadPoolExecutor | None = None
         self._lock = threading.Lock()
@@ -86,12 +87,12 @@ class MarkedCommitter(Committer):
     @property
     def _database(self) -> Database:
         if self._opened is None:
-            self._opened = open_database(self._options, self._owner)
+            self._opened = open_database(self._options, self.owner)
         return self._opened
 
     def open(self, context: CommitterContext) -> None:
         """Check that the statement can run, if the job is new: the error comes before hours of work."""
-        self._context = context
+        self.context = context
         if context.resumed_epoch < 0:
             with self._connection("cannot run the statement") as connection:
                 self._checks.run(self._database, connection)
@@ -121,9 +122,7 @@ class MarkedCommitter(Committer):
         else:
             for group in groups:
                 self._commit_partition(group)
-        for spooled in committables:
-            if spooled.name and self._context.files is not None:
-                self._context.files.delete(spooled.name)
+        self.forget(committables)
 
     def _commit_partition(self, group: list[SpooledRows]) -> None:
         """Write one partition's output of an epoch, or of several, in one transaction."""
@@ -151,7 +150,7 @@ class MarkedCommitter(Committer):
             connection.rollback()
             there = database.lock_mark(connection, self._key(group[0]))
             for spooled in group:
-                blocks = read_blocks(spooled, self._context.files) if spooled.epoch > there else iter(())
+                blocks = read_blocks(spooled, self.context.files) if spooled.epoch > there else iter(())
                 batches = map(pickle.loads if spooled.form == ROWS else database.rows_of, blocks)
                 if found := refused_row(database, connection, Statement.of(spooled.sql), batches, size):
                     error = HeadwaterError(f"{error}\n{found}")
@@ -168,7 +167,7 @@ class MarkedCommitter(Committer):
         there = database.lock_mark(connection, key)
         missing = [spooled for spooled in group if spooled.epoch > there]
         for (sql, form), same in groupby(missing, lambda each: (each.sql, each.form)):
-            blocks = (block for spooled in same for block in read_blocks(spooled, self._context.files))
+            blocks = (block for spooled in same for block in read_blocks(spooled, self.context.files))
             if form == ROWS:
                 rows = map(pickle.loads, blocks)
                 database.write_rows(connection, Statement.of(sql), rows, self._execution.batch_size)
@@ -181,29 +180,16 @@ class MarkedCommitter(Committer):
             connection.rollback()
 
     def _key(self, spooled: SpooledRows) -> MarkKey:
-        uid = self._context.operator_uid
+        uid = self.context.operator_uid
         if len(uid) > _UID_CHARACTERS:
             uid = xxhash.xxh128_hexdigest(uid.encode())
         return f"{spooled.job_id}.{self._tokens[spooled.job_id]}", uid, spooled.partition
 
     def _token(self, job_id: str, first: SpooledRows) -> None:
-        """Learn the rest of the marks' name, noted before the job's first commit.
-
-        A job whose checkpoints were deleted counts its epochs from the beginning: its old marks would swallow its
-        output. Made from the first output, so that two drivers that both begin agree.
-        """
-        if job_id in self._tokens:
-            return
-        files, note = self._context.files, f"{NOTE}{job_id}"
-        token = xxhash.xxh64_hexdigest(first.name.encode())
-        if files is not None:
-            try:
-                with files.open(note) as file:
-                    token = file.read().decode()
-            except FileNotFoundError:
-                with files.write(note) as file:
-                    file.write(token.encode())
-        self._tokens[job_id] = token
+        """Learn the rest of the marks' name, noted before the job's first commit (`first_note` says why)."""
+        if job_id not in self._tokens:
+            new = xxhash.xxh64_hexdigest(first.name.encode())
+            self._tokens[job_id] = first_note(self.context.files, f"{NOTE}{job_id}", new.encode()).decode()
 
     # --- connections
 
@@ -215,7 +201,7 @@ class MarkedCommitter(Committer):
             connection = self._idle.pop() if self._idle else None
         try:
             if connection is None:
-                identity = f"{self._context.job_id}/{self._context.operator_uid}"
+                identity = f"{self.context.job_id}/{self.context.operator_uid}"
                 connection = self._connect(f"headwater sink {xxhash.xxh64_hexdigest(identity.encode())}", wait_seconds)
                 self._make_marks(connection)
             yield connection
@@ -245,7 +231,7 @@ class MarkedCommitter(Committer):
             self._database.make_marks(connection)
 
     def _try_mark(self, connection: Any) -> None:
-        context = self._context
+        context = self.context
         key = context.job_id[:_JOB_CHARACTERS], context.operator_uid[:_UID_CHARACTERS], _NO_PARTITION
         with self._marks("cannot set a mark"):
             self._database.try_mark(connection, key)
@@ -258,17 +244,6 @@ class MarkedCommitter(Committer):
             problem = self._database.failed(what, error)
             problem.add_note(f"Let somebody who may run: {CREATE_MARKS}; and grant SELECT, INSERT and UPDATE on it")
             raise problem from None
-
-    # --- cleaning up
-
-    def find_leftovers(self, job_id: str) -> list[Any]:
-        files = self._context.files
-        return [] if files is None else [name for name in files.names() if not name.startswith(NOTE)]
-
-    def delete_leftovers(self, leftovers: list[Any]) -> None:
-        assert self._context.files is not None
-        for name in leftovers:
-            self._context.files.delete(name)
 
     def close(self) -> None:
         if self._threads is not None:

@@ -10,9 +10,8 @@ from headwater.common.connector import OutputFiles
 from headwater.datastream.connectors.jdbc.database import Database
 from headwater.datastream.connectors.jdbc.limits import ColumnLimits, TableLimits
 from headwater.datastream.connectors.jdbc.statement import Statement
+from headwater.datastream.connectors.spool_notes import NOTE, read_note, write_note
 
-NOTE: Final = "marker-"
-"""Begins the names of files that stay for as long as the job's checkpoints do."""
 _LIMITS: Final = f"{NOTE}.limits"
 
 
@@ -35,17 +34,11 @@ def read_limits(database: Database, connection: Any, statement: Statement) -> _N
 
 
 def write_limits(files: OutputFiles, noted: _Noted) -> None:
-    with files.write(_LIMITS) as file:
-        file.write(msgspec.json.encode(noted))
+    write_note(files, _LIMITS, msgspec.json.encode(noted))
 
 
 def noted_limits(files: OutputFiles | None, statement: Statement) -> TableLimits | None:
     """What the driver has noted for this statement."""
-    if files is None:
-        return None
-    try:
-        with files.open(_LIMITS) as file:
-            noted = msgspec.json.decode(file.read(), type=_Noted)
-    except FileNotFoundError:
-        return None
-    return noted.limits if noted.sql == statement.sql else None
+    content = read_note(files, _LIMITS)
+    noted = None if content is None else msgspec.json.decode(content, type=_Noted)
+    return noted.limits if noted is not None and noted.sql == statement.sql else None

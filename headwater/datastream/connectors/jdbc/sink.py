@@ -18,6 +18,7 @@ from headwater.datastream.connectors.jdbc.options import (
 from headwater.datastream.connectors.jdbc.statement import Statement
 from headwater.datastream.connectors.jdbc.values import RowValues
 from headwater.datastream.connectors.jdbc.writers import DirectWriter, RowWriter
+from headwater.datastream.connectors.message_sink import checked_guarantee
 from headwater.datastream.no_effect import warn_no_effect
 
 
@@ -65,10 +66,7 @@ class JdbcSink(Sink):
             hint = "; did you forget build()?" if hasattr(jdbc_connection_options, "build") else ""
             found = short_repr(type(jdbc_connection_options))
             raise ConfigurationError(f"JdbcSink: expected JdbcConnectionOptions, found {found}{hint}")
-        if delivery_guarantee not in (DeliveryGuarantee.EXACTLY_ONCE, DeliveryGuarantee.AT_LEAST_ONCE):
-            raise ConfigurationError(
-                f"JdbcSink: expected EXACTLY_ONCE or AT_LEAST_ONCE, found {short_repr(delivery_guarantee)}"
-            )
+        checked_guarantee(delivery_guarantee, "JdbcSink")
         statement = Statement.of(sql)
         execution = jdbc_execution_options or JdbcExecutionOptions.defaults()
         exactly_once = delivery_guarantee is DeliveryGuarantee.EXACTLY_ONCE

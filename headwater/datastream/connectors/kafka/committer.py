@@ -15,18 +15,17 @@ from typing import Any, Final
 import msgspec
 import xxhash
 
-from headwater.common.connector import Committer, CommitterContext
 from headwater.common.errors import HeadwaterError
-from headwater.datastream.connectors.kafka.client import CONNECT_SECONDS, KafkaClient, consumer, library, log, producer
+from headwater.datastream.connectors.kafka.client import CONNECT_SECONDS, KafkaClient, consumer, library, producer
 from headwater.datastream.connectors.kafka.messages import Messages, send
 from headwater.datastream.connectors.spool import Spooled, read_spool
+from headwater.datastream.connectors.spool_committer import SpoolCommitter
+from headwater.datastream.connectors.spool_notes import NOTE, first_note
 
 PART_BYTES: Final = 64 << 20
 """A transaction is not much larger than this: an epoch with more output takes several."""
 PART_BITS: Final = 20
 TRANSACTION_SECONDS: Final = 60.0
-NOTE: Final = "marker-"
-"""Begins the name of the file that says where a job's mark is."""
 
 
 def mark_of(epoch: int, parts: int) -> int:
@@ -55,20 +54,18 @@ class MarkPlace(msgspec.Struct, frozen=True):
     epoch: int
     """Of the first commit."""
     token: str
-    """Part of the group's name. A job whose checkpoints were deleted counts its epochs from the beginning: its
-    old mark would swallow its output. Made from the first output, so that two drivers that both begin agree."""
+    """Part of the group's name (`first_note` says why)."""
 
 
-class TransactionCommitter(Committer):
+class TransactionCommitter(SpoolCommitter):
     """Runs in the driver. Its transactional id is the sink's: a new driver's fences that of a driver before."""
 
     def __init__(self, owner: str, properties: Mapping[str, str], prefix: str, topic: str | None) -> None:
-        self._owner = owner
+        super().__init__(owner)
         self._properties = properties
         self._prefix = prefix
         self._topic = topic
         """The topic of all messages, if there is only one."""
-        self._context = CommitterContext("job", "sink", "sink")
         self._producer: KafkaClient | None = None
         self._marks: KafkaClient | None = None
         self._place: MarkPlace | None = None
@@ -87,30 +84,28 @@ class TransactionCommitter(Committer):
 
     @property
     def _note(self) -> str:
-        return f"{NOTE}{self._context.job_id}.json"
+        return f"{NOTE}{self.context.job_id}.json"
 
     @property
     def _identity(self) -> str:
-        return f"{self._context.job_id}-{xxhash.xxh64_hexdigest(self._context.operator_uid.encode())}"
+        return f"{self.context.job_id}-{xxhash.xxh64_hexdigest(self.context.operator_uid.encode())}"
 
-    def open(self, context: CommitterContext) -> None:
-        """Check that the topic is there, if the job is new: the error comes before hours of work."""
-        self._context = context
-        if context.resumed_epoch < 0 and self._topic is not None:
-            check_new(self._owner, self._properties, self._topic)
+    def check(self) -> None:
+        if self._topic is not None:
+            check_new(self.owner, self._properties, self._topic)
 
     def commit(self, committables: list[Any]) -> None:
         for job_id in sorted({spooled.job_id for spooled in committables}):
             own = [spooled for spooled in committables if spooled.job_id == job_id]
-            if job_id == self._context.job_id:
+            if job_id == self.context.job_id:
                 self._commit_own(own)
             else:
                 self._commit_for(job_id, own)
 
     def _commit_for(self, job_id: str, committables: list[Spooled]) -> None:
         """Commit what the job left whose checkpoint this one starts from: that job's mark says whether it is there."""
-        other = TransactionCommitter(self._owner, self._properties, self._prefix, self._topic)
-        other.open(replace(self._context, job_id=job_id))
+        other = TransactionCommitter(self.owner, self._properties, self._prefix, self._topic)
+        other.open(replace(self.context, job_id=job_id))
         try:
             other.commit(committables)
         finally:
@@ -133,10 +128,7 @@ class TransactionCommitter(Committer):
         except BaseException:
             self._give_up()
             raise
-        if self._context.files is not None:
-            for spooled in committables:
-                if spooled.name:
-                    self._context.files.delete(spooled.name)
+        self.forget(committables)
 
     def _commit(self, committables: list[Spooled]) -> None:
         epoch = max(spooled.epoch for spooled in committables)
@@ -152,7 +144,7 @@ class TransactionCommitter(Committer):
                 continue
             client.client.begin_transaction()
             for spooled in part:
-                for messages in read_spool(spooled, self._context.files, Messages):
+                for messages in read_spool(spooled, self.context.files, Messages):
                     send(client, messages)
             marks = [library().TopicPartition(place.topic, 0, mark)]
             group = self._mark_client(place).client.consumer_group_metadata()
@@ -170,7 +162,7 @@ class TransactionCommitter(Committer):
 
         self._undelivered = undelivered
         own = {"transactional.id": self.transactional_id, "delivery.report.only.error": True, "on_delivery": delivered}
-        client = producer(self._owner, self._properties, own)
+        client = producer(self.owner, self._properties, own)
         self._producer = client
         client.client.init_transactions(TRANSACTION_SECONDS)
         asked = [library().TopicPartition(place.topic, 0)]
@@ -187,30 +179,23 @@ class TransactionCommitter(Committer):
 
     def _mark_client(self, place: MarkPlace) -> KafkaClient:
         if self._marks is None:
-            self._marks = consumer(self._owner, self._properties, {"group.id": self._group(place)})
+            self._marks = consumer(self.owner, self._properties, {"group.id": self._group(place)})
         return self._marks
 
     def _mark_place(self, first: Spooled, epoch: int) -> MarkPlace:
         """Return where the mark is. `first` is what is committed first, up to `epoch`, if nothing ever was."""
-        files = self._context.files
-        new = MarkPlace(self._topic or first.topic, epoch, xxhash.xxh64_hexdigest(first.name.encode()))
-        if self._place is None and files is not None:
-            try:
-                with files.open(self._note) as file:
-                    self._place = msgspec.json.decode(file.read(), type=MarkPlace)
-            except FileNotFoundError:
-                with files.write(self._note) as file:
-                    file.write(msgspec.json.encode(new))
         if self._place is None:
-            self._place = new
+            new = MarkPlace(self._topic or first.topic, epoch, xxhash.xxh64_hexdigest(first.name.encode()))
+            noted = first_note(self.context.files, self._note, msgspec.json.encode(new))
+            self._place = msgspec.json.decode(noted, type=MarkPlace)
         return self._place
 
     def _check_never_marked(self, place: MarkPlace, epoch: int) -> None:
         """Kafka has no mark. If there must have been one, output that is there already could be written again."""
-        if epoch > self._context.resumed_epoch or place.epoch >= epoch:
+        if epoch > self.context.resumed_epoch or place.epoch >= epoch:
             return  # this driver is the first that has this output, or nothing was ever committed before it
         raise HeadwaterError(
-            f"{self._owner}: group '{self._group(place)}' at Kafka {self._properties.get('bootstrap.servers')} has no "
+            f"{self.owner}: group '{self._group(place)}' at Kafka {self._properties.get('bootstrap.servers')} has no "
             f"offset any more (offsets.retention.minutes), so nobody knows whether the output of epoch {epoch} is "
             f"already there. Look whether it is; then set the group's offset of partition 0 of topic '{place.topic}' "
             f"to {mark_of(epoch + 1, 0)} if it is, or to {mark_of(epoch, 0)} if it is not, and start the job again"
@@ -222,38 +207,11 @@ class TransactionCommitter(Committer):
         if client is not None:
             client.client.purge()  # not close(), which would wait for a broker that may be down
 
-    # --- cleaning up
-
-    def find_leftovers(self, job_id: str) -> list[Any]:
-        files = self._context.files
-        return [] if files is None else [name for name in files.names() if not name.startswith(NOTE)]
-
-    def delete_leftovers(self, leftovers: list[Any]) -> None:
-        assert self._context.files is not None
-        for name in leftovers:
-            self._context.files.delete(name)
-
     def close(self) -> None:
         self._producer = None  # nothing is open in it
         if self._marks is not None:
             self._marks.client.close()
             self._marks = None
-
-
-class NothingToCommit(Committer):
-    """For writers that send messages themselves. Checks the topic when a job starts from nothing."""
-
-    def __init__(self, owner: str, properties: Mapping[str, str], topic: str | None) -> None:
-        self._owner = owner
-        self._properties = properties
-        self._topic = topic
-
-    def open(self, context: CommitterContext) -> None:
-        if context.resumed_epoch < 0 and self._topic is not None:
-            check_new(self._owner, self._properties, self._topic)
-
-    def commit(self, committables: list[Any]) -> None:
-        log.debug("nothing to commit")
 
 
 def check_new(owner: str, properties: Mapping[str, str], topic: str) -> None:

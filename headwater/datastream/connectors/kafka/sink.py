@@ -10,11 +10,12 @@ from headwater.common.row_changes import is_insert_only
 from headwater.common.secrets import shown
 from headwater.datastream.connectors.base import DeliveryGuarantee
 from headwater.datastream.connectors.kafka.client import library, producer
-from headwater.datastream.connectors.kafka.committer import NothingToCommit, TransactionCommitter
+from headwater.datastream.connectors.kafka.committer import TransactionCommitter, check_new
 from headwater.datastream.connectors.kafka.existing_topics import ExistingTopics
 from headwater.datastream.connectors.kafka.messages import DEFAULT_MAX_BYTES, MessageFormat
 from headwater.datastream.connectors.kafka.serialization import KafkaRecordSerializationSchema
 from headwater.datastream.connectors.kafka.writers import DirectWriter
+from headwater.datastream.connectors.spool_committer import NothingToCommit
 from headwater.datastream.connectors.spool_writer import SpoolWriter
 
 
@@ -79,7 +80,11 @@ class KafkaSink(Sink):
     def create_committer(self) -> Committer:
         if self.guarantee is DeliveryGuarantee.EXACTLY_ONCE:
             return TransactionCommitter(self._owner, self.properties, self.transactional_id_prefix, self.schema.topic)
-        return NothingToCommit(self._owner, self.properties, self.schema.topic)
+        return NothingToCommit(self._check)
+
+    def _check(self) -> None:
+        if self.schema.topic is not None:
+            check_new(self._owner, self.properties, self.schema.topic)
 
 
 class KafkaSinkBuilder:

@@ -22,7 +22,8 @@ from headwater.common.secrets import shown
 from headwater.common.serialization import SerializationSchema
 from headwater.datastream.connectors.batch_retry import left_over
 from headwater.datastream.connectors.kinesis.client import AwsClient, checked_properties, log
-from headwater.datastream.connectors.marked_committer import NothingToCommit
+from headwater.datastream.connectors.message_sink import serializer_of
+from headwater.datastream.connectors.spool_committer import NothingToCommit
 from headwater.datastream.no_effect import warn_no_effect
 
 ATTEMPTS: Final = 10
@@ -269,12 +270,7 @@ class _Builder:
         self._fail_on_error = False
 
     def set_serialization_schema(self, serialization_schema: SerializationSchema) -> Self:
-        if not callable(getattr(serialization_schema, "serialize", None)):
-            raise ConfigurationError(
-                f"{self._name}: expected a SerializationSchema, such as SimpleStringSchema(), found "
-                f"{short_repr(serialization_schema)}"
-            )
-        self._value_of = serialization_schema.serialize
+        self._value_of = serializer_of(serialization_schema, self._name)
         return self
 
     def set_fail_on_error(self, fail_on_error: bool) -> Self:

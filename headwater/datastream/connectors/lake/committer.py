@@ -21,6 +21,7 @@ from headwater.common.connector import CheckpointMoment, Committer, CommitterCon
 from headwater.common.errors import CheckpointError, ExternalSystemError
 from headwater.datastream.connectors.columnar.parquet import ParquetFile
 from headwater.datastream.connectors.lake.writer import LakeFile, TableLayout, statistics
+from headwater.datastream.connectors.spool_notes import first_note
 
 log = logging.getLogger(__name__)
 
@@ -106,24 +107,12 @@ class LakeCommitter(Committer):
     # --- the mark
 
     def _mark(self, job_id: str, first: LakeFile) -> str:
-        """Return the mark's name. A job whose checkpoints were deleted counts its epochs from the beginning: its old
-        mark would swallow its output, so the name has a token, which is noted with the checkpoints."""
+        """Return the mark's name. A part of it is noted with the checkpoints (`first_note` says why)."""
         if job_id not in self._tokens:
-            self._tokens[job_id] = self._token(f"mark-{job_id}", xxhash.xxh64_hexdigest(first.path.encode()))
+            new = xxhash.xxh64_hexdigest(first.path.encode())
+            self._tokens[job_id] = first_note(self._context.files, f"mark-{job_id}", new.encode()).decode()
         uid = xxhash.xxh64_hexdigest(self._context.operator_uid.encode())
         return f"headwater-{job_id}-{uid}-{self._tokens[job_id]}"
-
-    def _token(self, note: str, new: str) -> str:
-        files = self._context.files
-        if files is None:
-            return new
-        try:
-            with files.open(note) as file:
-                return file.read().decode()
-        except FileNotFoundError:
-            with files.write(note) as file:
-                file.write(new.encode())
-            return new
 
     # --- files
 

@@ -3,37 +3,38 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, Final
 
 from headwater.common.callables import unfit
-from headwater.common.connector import Committer, Sink, SinkWriter, WriterContext
+from headwater.common.connector import Committer
 from headwater.common.errors import (
     ConfigurationError,
     ExternalSystemError,
     SerializationError,
-    UserCodeError,
     short_repr,
 )
 from headwater.common.row_changes import is_insert_only
 from headwater.common.serialization import SerializationSchema
 from headwater.datastream.connectors.library import library
 from headwater.datastream.connectors.marked_committer import NotedCommitter
+from headwater.datastream.connectors.message_sink import MessageSink
 from headwater.datastream.connectors.mqtt.client import MqttClient, MqttConnection
 from headwater.datastream.connectors.spool import Spooled
-from headwater.datastream.connectors.spool_writer import SpoolWriter
 
 PUBLISH_SECONDS: Final = 30.0
 WINDOW: Final = 200
 """Messages under way at once: brokers take about as many."""
 
 
-class MqttSink(Sink):
+class MqttSink(MessageSink):
     """Publishes the messages of a checkpoint when that is durable, and waits for the broker's word on each.
 
     At least once: a driver that dies in the middle publishes that checkpoint's messages again. MQTT has no ids by
     which receivers could tell.
     """
+
+    owner = "MqttSink"
 
     def __init__(
         self,
@@ -63,29 +64,18 @@ class MqttSink(Sink):
     def __repr__(self) -> str:
         return f"MqttSink({self.topic if isinstance(self.topic, str) else 'several topics'} at {self.connection!r})"
 
-    def create_writer(self, context: WriterContext) -> SinkWriter:
-        return SpoolWriter(context, self._encoded)
-
     def create_committer(self) -> Committer:
         return MqttCommitter(self)
 
-    def _encoded(self, values: Sequence[Any], timestamps: Sequence[int | None] | None) -> tuple[Any, int, str]:
-        made = []
-        for value in values:
-            try:
-                topic = self.topic if isinstance(self.topic, str) else self.topic(value)
-                payload = self.serialize(value)
-            except SerializationError:
-                raise
-            except Exception as error:
-                raise UserCodeError.from_exception(error, "MqttSink", value, -1) from error
-            if not isinstance(topic, str) or not topic or set(topic) & {"#", "+"} or not isinstance(payload, bytes):
-                raise SerializationError(
-                    f"MqttSink: topic {short_repr(topic)} and payload {short_repr(payload)} of record "
-                    f"{short_repr(value)}; expected text without wildcards, and bytes"
-                )
-            made.append((topic, payload))
-        return made, len(made), ""
+    def message(self, record: Any) -> tuple[str, bytes]:
+        topic = self.topic if isinstance(self.topic, str) else self.topic(record)
+        payload = self.serialize(record)
+        if not isinstance(topic, str) or not topic or set(topic) & {"#", "+"} or not isinstance(payload, bytes):
+            raise SerializationError(
+                f"MqttSink: topic {short_repr(topic)} and payload {short_repr(payload)} of record "
+                f"{short_repr(record)}; expected text without wildcards, and bytes"
+            )
+        return topic, payload
 
 
 class MqttCommitter(NotedCommitter):

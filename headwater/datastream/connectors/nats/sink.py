@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import islice
 from typing import Any, Final
 
 import msgspec
 
 from headwater.common.callables import unfit
-from headwater.common.connector import Committer, ReusableSinkWriter, Sink, SinkWriter, WriterContext
-from headwater.common.errors import ConfigurationError, SerializationError, UserCodeError, short_repr
+from headwater.common.connector import Committer, SinkWriter, WriterContext
+from headwater.common.errors import ConfigurationError, SerializationError, short_repr
 from headwater.common.row_changes import is_insert_only
 from headwater.common.secrets import without_passwords
 from headwater.common.serialization import SerializationSchema
 from headwater.datastream.connectors.base import DeliveryGuarantee
 from headwater.datastream.connectors.library import library
-from headwater.datastream.connectors.marked_committer import NotedCommitter, NothingToCommit
+from headwater.datastream.connectors.marked_committer import NotedCommitter
+from headwater.datastream.connectors.message_sink import DirectWriter, MessageSink, checked_guarantee, serializer_of
 from headwater.datastream.connectors.nats.client import NatsClient, check_library, checked_url, once
-from headwater.datastream.connectors.spool import Spooled, read_spool
-from headwater.datastream.connectors.spool_writer import SpoolWriter
+from headwater.datastream.connectors.spool import Spooled
+from headwater.datastream.connectors.spool_committer import NothingToCommit
 
 ID: Final = "Nats-Msg-Id"
 STREAM: Final = "Nats-Expected-Stream"
@@ -26,12 +28,14 @@ WINDOW: Final = 500
 """So many messages are under way at once."""
 
 
-class NatsSink(Sink):
+class NatsSink(MessageSink):
     """Publishes a message for each record, into one stream.
 
     EXACTLY_ONCE (the default): the messages of a checkpoint are published when it is durable. AT_LEAST_ONCE: as records
     come; after a failure some come again.
     """
+
+    owner = "NatsSink"
 
     def __init__(
         self,
@@ -60,42 +64,35 @@ class NatsSink(Sink):
 
     def create_writer(self, context: WriterContext) -> SinkWriter:
         if self.guarantee is DeliveryGuarantee.EXACTLY_ONCE:
-            return SpoolWriter(context, self._encoded)
-        return _DirectWriter(self)
+            return super().create_writer(context)
+        client = self.client()
+        return DirectWriter(client, lambda values: self.send(client, [("", each) for each in self.messages(values)]))
 
     def create_committer(self) -> Committer:
         if self.guarantee is DeliveryGuarantee.EXACTLY_ONCE:
             return NatsCommitter(self)
         return NothingToCommit(once(self.client, self.stream))
 
-    def _encoded(self, values: Sequence[Any], timestamps: Sequence[int | None] | None) -> tuple[Any, int, str]:
-        return self.messages(values), len(values), ""
+    def message(self, record: Any) -> tuple[str, bytes]:
+        """(subject, data)."""
+        subject, data = self.subject_of(record), self.value_of(record)
+        if not isinstance(subject, str) or not subject or not isinstance(data, bytes):
+            raise SerializationError(
+                f"NatsSink: subject {short_repr(subject)} and data {short_repr(data)} of record "
+                f"{short_repr(record)}; expected text and bytes"
+            )
+        return subject, data
 
-    def messages(self, values: Sequence[Any]) -> list[tuple[str, bytes]]:
-        """(subject, data) of each record."""
-        made = []
-        for value in values:
-            try:
-                subject, data = self.subject_of(value), self.value_of(value)
-            except SerializationError:
-                raise
-            except Exception as error:
-                raise UserCodeError.from_exception(error, "NatsSink", value, -1) from error
-            if not isinstance(subject, str) or not subject or not isinstance(data, bytes):
-                raise SerializationError(
-                    f"NatsSink: subject {short_repr(subject)} and data {short_repr(data)} of record "
-                    f"{short_repr(value)}; expected text and bytes"
-                )
-            made.append((subject, data))
-        return made
+    def send(self, client: NatsClient, messages: Sequence[tuple[str, tuple[str, bytes]]]) -> None:
+        """Publish (id or "", (subject, data)), and wait until the server has stored them all."""
+        client.run(f"cannot publish to stream '{self.stream}'", publish(client, self.stream, messages))
 
 
-async def publish(client: NatsClient, stream: str, messages: Sequence[tuple[str, bytes, str]]) -> None:
-    """Publish (subject, data, id or ""), and wait until the server has stored them all."""
+async def publish(client: NatsClient, stream: str, messages: Sequence[tuple[str, tuple[str, bytes]]]) -> None:
     for start in range(0, len(messages), WINDOW):
         waiting = [
             await client.js.publish_async(subject, data, headers={STREAM: stream} | ({ID: id} if id else {}))
-            for subject, data, id in messages[start : start + WINDOW]
+            for id, (subject, data) in messages[start : start + WINDOW]
         ]
         for answer in waiting:
             await answer
@@ -154,15 +151,9 @@ class NatsCommitter(NotedCommitter):
             self._kept_stream(client)
             behind = msgspec.json.decode(begun)["behind"]
             there = client.run(f"cannot read stream '{stream}'", self._ids(client, behind))
-        for spooled in sorted(committables, key=lambda each: each.order):
-            number = 0
-            for batch in read_spool(spooled, self.context.files, list[tuple[str, bytes]]):
-                made = []
-                for subject, data in batch:
-                    made.append((subject, data, f"{spooled.identity}-{number}"))
-                    number += 1
-                missing = [each for each in made if each[2] not in there]
-                client.run(f"cannot publish to stream '{stream}'", publish(client, stream, missing))
+        missing = (each for each in self.messages(committables, tuple[str, bytes]) if each[0] not in there)
+        while some := list(islice(missing, WINDOW)):
+            self._sink.send(client, some)
 
     async def _ids(self, client: NatsClient, behind: int) -> set[str]:
         """The ids of all messages of the stream behind that one."""
@@ -190,27 +181,6 @@ class NatsCommitter(NotedCommitter):
         client, self._client = self._client, None
         if client is not None:
             client.close()
-
-
-class _DirectWriter(ReusableSinkWriter):
-    """Publishes as records come, and waits for the server's answers: at least once."""
-
-    def __init__(self, sink: NatsSink) -> None:
-        self._sink = sink
-        self._client = sink.client()
-
-    def begin_epoch(self, context: WriterContext) -> None: ...
-
-    def write_batch(self, values: Sequence[Any], timestamps: Sequence[int | None] | None) -> None:
-        messages = [(subject, data, "") for subject, data in self._sink.messages(values)]
-        stream = self._sink.stream
-        self._client.run(f"cannot publish to stream '{stream}'", publish(self._client, stream, messages))
-
-    def prepare_commit(self) -> list[Any]:
-        return []
-
-    def close(self) -> None:
-        self._client.close()
 
 
 class _Always:
@@ -249,19 +219,11 @@ class NatsSinkBuilder:
         return self
 
     def set_value_serializer(self, schema: SerializationSchema) -> NatsSinkBuilder:
-        if not callable(getattr(schema, "serialize", None)):
-            raise ConfigurationError(
-                f"NatsSink: expected a SerializationSchema, such as SimpleStringSchema(), found {short_repr(schema)}"
-            )
-        self._value_of = schema.serialize
+        self._value_of = serializer_of(schema, "NatsSink")
         return self
 
     def set_delivery_guarantee(self, delivery_guarantee: DeliveryGuarantee) -> NatsSinkBuilder:
-        if delivery_guarantee not in (DeliveryGuarantee.EXACTLY_ONCE, DeliveryGuarantee.AT_LEAST_ONCE):
-            raise ConfigurationError(
-                f"NatsSink: expected EXACTLY_ONCE or AT_LEAST_ONCE, found {short_repr(delivery_guarantee)}"
-            )
-        self._guarantee = delivery_guarantee
+        self._guarantee = checked_guarantee(delivery_guarantee, "NatsSink")
         return self
 
     def build(self) -> NatsSink:

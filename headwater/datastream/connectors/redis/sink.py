@@ -6,14 +6,15 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from headwater.common.callables import unfit
-from headwater.common.connector import Committer, ReusableSinkWriter, Sink, SinkWriter, WriterContext
-from headwater.common.errors import ConfigurationError, HeadwaterError, SerializationError, UserCodeError, short_repr
+from headwater.common.connector import Committer, SinkWriter, WriterContext
+from headwater.common.errors import ConfigurationError, HeadwaterError, SerializationError, short_repr
 from headwater.common.secrets import without_passwords
 from headwater.datastream.connectors.base import DeliveryGuarantee
 from headwater.datastream.connectors.library import library
-from headwater.datastream.connectors.marked_committer import NUMBER_BITS, MarkedCommitter, NothingToCommit
+from headwater.datastream.connectors.marked_committer import NUMBER_BITS, MarkedCommitter
+from headwater.datastream.connectors.message_sink import DirectWriter, MessageSink, checked_guarantee
 from headwater.datastream.connectors.redis.client import RedisClient, checked_url
-from headwater.datastream.connectors.spool_writer import SpoolWriter
+from headwater.datastream.connectors.spool_committer import NothingToCommit
 
 MOST_ARGUMENTS: Final = 4000
 """Of one command: a script cannot pass on many more."""
@@ -49,13 +50,15 @@ A script is not rolled back: if a command fails, those before it have been execu
 Command = list[bytes]
 
 
-class RedisSink(Sink):
+class RedisSink(MessageSink):
     """Executes a command, or several, for each record.
 
     EXACTLY_ONCE (the default): the commands of a checkpoint are executed when it is durable, each once, in the order of
     the records of each partition. AT_LEAST_ONCE: as records come; after a failure some are executed again, so commands
     should be idempotent (SET, HSET, SADD).
     """
+
+    owner = "RedisSink"
 
     def __init__(self, url: str, command: Callable[[Any], Any], guarantee: DeliveryGuarantee) -> None:
         self.url = url
@@ -71,30 +74,24 @@ class RedisSink(Sink):
 
     def create_writer(self, context: WriterContext) -> SinkWriter:
         if self.guarantee is DeliveryGuarantee.EXACTLY_ONCE:
-            return SpoolWriter(context, self._encoded)
-        return _DirectWriter(RedisClient("RedisSink", self.url), self._commands)
+            return super().create_writer(context)
+        client = RedisClient("RedisSink", self.url)
+        return DirectWriter(client, lambda values: _execute(client, self.messages(values)))
 
     def create_committer(self) -> Committer:
         if self.guarantee is DeliveryGuarantee.EXACTLY_ONCE:
             return RedisCommitter(self.url)
         return NothingToCommit(RedisClient("RedisSink", self.url).ping)
 
-    def _encoded(self, values: Sequence[Any], timestamps: Sequence[int | None] | None) -> tuple[Any, int, str]:
-        commands = self._commands(values)
-        return commands, len(commands), ""
+    def message(self, record: Any) -> list[Command]:
+        made = self.command(record)
+        if made is None:
+            return []
+        several = isinstance(made, list) and made and isinstance(made[0], list | tuple)
+        return [_command(each, record) for each in (made if several else (made,))]
 
-    def _commands(self, values: Sequence[Any]) -> list[Command]:
-        commands: list[Command] = []
-        for value in values:
-            try:
-                made = self.command(value)
-            except Exception as error:
-                raise UserCodeError.from_exception(error, "RedisSink", value, -1) from error
-            if made is None:
-                continue
-            several = isinstance(made, list) and made and isinstance(made[0], list | tuple)
-            commands += (_command(each, value) for each in (made if several else (made,)))
-        return commands
+    def messages(self, values: Sequence[Any]) -> list[Command]:
+        return [command for some in super().messages(values) for command in some]
 
 
 def _command(given: Any, record: Any) -> Command:
@@ -170,29 +167,14 @@ class RedisCommitter(MarkedCommitter):
         self._client.close()
 
 
-class _DirectWriter(ReusableSinkWriter):
-    """Executes commands as records come: at least once."""
-
-    def __init__(self, client: RedisClient, commands: Callable[[Sequence[Any]], list[Command]]) -> None:
-        self._client = client
-        self._commands = commands
-
-    def begin_epoch(self, context: WriterContext) -> None: ...
-
-    def write_batch(self, values: Sequence[Any], timestamps: Sequence[int | None] | None) -> None:
-        pipeline = self._client.client.pipeline(transaction=False)
-        for command in self._commands(values):
-            pipeline.execute_command(*command)
-        try:
-            pipeline.execute()
-        except library("redis", "Redis", "redis").RedisError as error:
-            raise self._client.failed("cannot write", error) from None
-
-    def prepare_commit(self) -> list[Any]:
-        return []
-
-    def close(self) -> None:
-        self._client.close()
+def _execute(client: RedisClient, commands: Sequence[Command]) -> None:
+    pipeline = client.client.pipeline(transaction=False)
+    for command in commands:
+        pipeline.execute_command(*command)
+    try:
+        pipeline.execute()
+    except library("redis", "Redis", "redis").RedisError as error:
+        raise client.failed("cannot write", error) from None
 
 
 class RedisSinkBuilder:
@@ -216,11 +198,7 @@ class RedisSinkBuilder:
         return self
 
     def set_delivery_guarantee(self, delivery_guarantee: DeliveryGuarantee) -> RedisSinkBuilder:
-        if delivery_guarantee not in (DeliveryGuarantee.EXACTLY_ONCE, DeliveryGuarantee.AT_LEAST_ONCE):
-            raise ConfigurationError(
-                f"RedisSink: expected EXACTLY_ONCE or AT_LEAST_ONCE, found {short_repr(delivery_guarantee)}"
-            )
-        self._guarantee = delivery_guarantee
+        self._guarantee = checked_guarantee(delivery_guarantee, "RedisSink")
         return self
 
     def build(self) -> RedisSink:

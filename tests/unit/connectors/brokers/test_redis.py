@@ -416,4 +416,4 @@ class TestStreams:
 
 def test_serialization_errors_are_of_their_kind(url: str) -> None:
     with pytest.raises(SerializationError, match="expected a tuple such as"):
-        sink(url, lambda n: "SET")._commands([1])
+        sink(url, lambda n: "SET").messages([1])
