@@ -7,21 +7,33 @@ order of changes within an epoch does not matter, and what comes and goes in one
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
 
-from headwater.table.plan.expressions import Column
 from headwater.table.stream.numbering import added_up, numbered
 from headwater.table.types.arrow import to_arrow
+from headwater.table.types.logical import LogicalType
 
 Weights = np.ndarray[tuple[int], np.dtype[np.int64]]
 
 
-def schema_of(columns: Sequence[Column]) -> pa.Schema:
+class Typed(Protocol):
+    """A column, or the field of a connector."""
+
+    @property
+    def type(self) -> LogicalType: ...
+
+
+def schema_of(columns: Sequence[Typed]) -> pa.Schema:
     """The schema of rows with these columns. Fields are named by their place: `"0"`, `"1"`, ..."""
     return pa.schema([pa.field(str(place), to_arrow(column.type)) for place, column in enumerate(columns)])
+
+
+def no_columns(rows: int) -> pa.RecordBatch:
+    """That many rows without a column."""
+    return pa.RecordBatch.from_struct_array(pa.array([{}] * rows, pa.struct([])))
 
 
 class Changes:

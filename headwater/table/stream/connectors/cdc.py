@@ -112,9 +112,7 @@ class MySqlCdcConnector(Connector):
 
 def _options(context: TableContext) -> Any:
     options = context.options
-    for name, why in _REFUSED.items():
-        if options.text(name) is not None:
-            raise context.error(f"'{name}' is not there: {why}")
+    context.refuse(_REFUSED)
     if not options.flag("scan.incremental.snapshot.enabled", True):
         raise context.error("'scan.incremental.snapshot.enabled' is 'true' only: a snapshot takes no locks")
     for each in context.fields:

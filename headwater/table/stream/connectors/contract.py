@@ -6,7 +6,7 @@ A package adds its own with an entry point of the group `headwater.table.connect
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
@@ -14,6 +14,7 @@ from typing import Any
 from headwater.common.config.values import read_duration_ms
 from headwater.common.connector import Sink, Source
 from headwater.common.errors import SqlError
+from headwater.datastream.connectors.base import DeliveryGuarantee
 from headwater.table.batch.options import TableOptions
 from headwater.table.catalog.objects import CatalogTable, Identifier, ResolvedSchema
 from headwater.table.plan.expressions import Rex
@@ -64,6 +65,14 @@ class TableContext:
     def error(self, text: str) -> SqlError:
         return SqlError(f"table '{self.identifier}': {text}")
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(each.name for each in self.fields)
+
+    @property
+    def types(self) -> tuple[LogicalType, ...]:
+        return tuple(each.type for each in self.fields)
+
     def duration_ms(self, key: str, default: int | None = None) -> int | None:
         """An option such as `'10 s'`, in milliseconds."""
         value = self.options.text(key)
@@ -73,6 +82,23 @@ class TableContext:
             return read_duration_ms(value)
         except ValueError as error:
             raise self.error(f"'{key}' = '{value}' is not {error}") from None
+
+    def sink_parallelism(self) -> int | None:
+        number = self.options.number("sink.parallelism")
+        return None if number is None else int(number)
+
+    def sink_guarantee(self) -> DeliveryGuarantee:
+        """Of a sink that knows two, and is exactly once unless told otherwise."""
+        name = self.options.text("sink.delivery-guarantee") or "exactly-once"
+        if name not in ("exactly-once", "at-least-once"):
+            raise self.error(f"'sink.delivery-guarantee' = '{name}': there is exactly-once and at-least-once")
+        return DeliveryGuarantee[name.upper().replace("-", "_")]
+
+    def refuse(self, options: Mapping[str, str]) -> None:
+        """Refuse options that are not here, each with the reason."""
+        for name, why in options.items():
+            if self.options.text(name) is not None:
+                raise self.error(f"'{name}' is not there: {why}")
 
     def no_metadata(self) -> None:
         """Refuse metadata columns."""

@@ -21,7 +21,7 @@ from headwater.datastream.connectors.file_access import FileSplit
 from headwater.datastream.connectors.file_formats import StreamFormat
 from headwater.datastream.connectors.line_stream import LinePosition
 from headwater.datastream.connectors.record_readers import BadRecordPolicy, SchemaLineReader
-from headwater.table.stream.changes import Changes, concatenated
+from headwater.table.stream.changes import Changes, concatenated, no_columns, schema_of
 from headwater.table.stream.connectors.contract import Field
 from headwater.table.stream.connectors.formats import Format, read_times
 from headwater.table.stream.operators.to_changes import Converter
@@ -107,7 +107,7 @@ class _Parser:
             false_values=["false", "False", "FALSE"],
         )
         self._whole = [each.name for each in blocks.fields if t.is_integer(each.type)]
-        self._schema = pa.schema([pa.field(str(at), to_arrow(each.type)) for at, each in enumerate(blocks.fields)])
+        self._schema = schema_of(blocks.fields)
 
     def parsed(self, lines: list[bytes]) -> pa.RecordBatch | None:
         """The rows of the lines; None if these must be read one by one."""
@@ -120,7 +120,7 @@ class _Parser:
             if table.num_rows != len(lines) and table.num_rows != len(lines) - sum(map(lines.count, _BLANK)):
                 return None  # a line feed between quotes
             if not self._fields:
-                return pa.RecordBatch.from_struct_array(pa.array([{}] * table.num_rows, pa.struct([])))
+                return no_columns(table.num_rows)
             columns = [self._column(table.column(each.name), each) for each in self._fields]
         except (pa.ArrowException, SqlError, ValueError):
             return None
@@ -157,7 +157,7 @@ class BlockConverter(Converter):
     fields: tuple[Field, ...]
 
     def convert(self, records: list[Any], timestamps: list[int | None] | None, now_ms: int) -> Changes:
-        schema = pa.schema([pa.field(str(at), to_arrow(each.type)) for at, each in enumerate(self.fields)])
+        schema = schema_of(self.fields)
         return concatenated([Changes(each) for each in records], schema)
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from headwater.datastream.connectors.data_generator import DataGeneratorSource
-from headwater.table.stream.changes import Changes
+from headwater.table.stream.changes import Changes, schema_of
 from headwater.table.stream.connectors.contract import Connector, TableContext, TableSource
 from headwater.table.stream.operators.to_changes import Converter
 from headwater.table.types import logical as t
@@ -161,7 +161,7 @@ class DatagenConverter(Converter):
     def convert(self, records: list[Any], timestamps: list[int | None] | None, now_ms: int) -> Changes:
         indices = np.array(records, np.int64)
         arrays = [each.column(indices, self.salt, now_ms) for each in self.fields]
-        schema = pa.schema([pa.field(str(at), to_arrow(each.type)) for at, each in enumerate(self.fields)])
+        schema = schema_of(self.fields)
         return Changes(pa.RecordBatch.from_arrays(arrays, schema=schema))
 
 

@@ -21,7 +21,7 @@ from headwater.datastream.connectors.file_formats import BulkFormat, FileFormat,
 from headwater.datastream.connectors.file_sink import FileSink
 from headwater.datastream.connectors.file_source import FileSource, FileSourceBuilder
 from headwater.datastream.connectors.part_files import RollingPolicy
-from headwater.table.stream.changes import Changes
+from headwater.table.stream.changes import Changes, schema_of
 from headwater.table.stream.connectors.contract import (
     ChangelogMode,
     Connector,
@@ -37,9 +37,9 @@ from headwater.table.stream.connectors.file_lookup import FileLookup
 from headwater.table.stream.connectors.file_partitions import NO_PARTITIONS, PartitionKeys, partitioned
 from headwater.table.stream.connectors.formats import Format, format_of, read_column
 from headwater.table.stream.connectors.pushed import Wanted
-from headwater.table.stream.connectors.rows import RowsEncoder, weights_of
+from headwater.table.stream.connectors.rows import RowsEncoder, changes_of
 from headwater.table.stream.operators.to_changes import Converter
-from headwater.table.types.arrow import schema_to_arrow, to_arrow
+from headwater.table.types.arrow import schema_to_arrow
 from headwater.table.types.logical import RowField, RowType
 
 COLUMNAR = ("parquet", "orc")
@@ -102,26 +102,24 @@ class FilesystemConnector(Connector):
         return TableSource(builder.build(), converter, mode, pushed=pushed)
 
     def lookup(self, context: TableContext, keys: Sequence[str]) -> Any:
-        places = [[each.name for each in context.fields].index(key) for key in keys]
+        places = [context.names.index(key) for key in keys]
         reload_ms = context.duration_ms("lookup.full-cache.periodic-reload.interval")
         return FileLookup(self.source(context), places, reload_ms), None
 
     def sink(self, context: TableContext) -> TableSink:
         path = context.options.required("path")
         context.options.ignored("source.monitor-interval", "lookup.full-cache.periodic-reload.interval")
-        parallelism = context.options.number("sink.parallelism")
         keys, partitions = context.table.partition_keys, _partition_keys(context)
         data = tuple(each for each in context.fields if each.name not in keys)
         name = context.options.required("format")
         mode = ChangelogMode.APPEND
         builder: Any
-        names, types = tuple(f.name for f in context.fields), tuple(f.type for f in context.fields)
         if name in COLUMNAR:
             schema = schema_to_arrow(_row_type(data))
             kind = "Parquet" if name == "parquet" else "ORC"
             factory = (ColumnsOf if keys else ColumnarWriterFactory)(kind, schema, COMPRESSION)
             builder = FileSink.for_bulk_format(path, factory)
-            encoder = PartitionedRows(names, types, partitions=partitions)
+            encoder = PartitionedRows(context.names, context.types, partitions=partitions)
         else:
             found = format_of(context, "format", data, lines=True, columnar=COLUMNAR)
             if found.name in ("raw", "avro"):
@@ -130,15 +128,14 @@ class FilesystemConnector(Connector):
                 )
             mode = found.mode
             builder = FileSink.for_row_format(path, FileEncoder.of_schema(DataOf(found.writer())))
-            encoder = PartitionedRows(names, types, partitions=partitions, text=True, iso=found.iso)
+            encoder = PartitionedRows(context.names, context.types, partitions=partitions, text=True, iso=found.iso)
         assigner = BucketAssigner.of(bucket_of) if keys else BucketAssigner.base_path_bucket_assigner()
         builder = _rolling(context, builder.with_bucket_assigner(assigner), name in COLUMNAR)
         sink: Sink = builder.build()
         commit = partition_commit(context, partitions)
         if commit is not None:
             sink = CommittingFileSink(builder.build(), context.options.text(SUCCESS) or "_SUCCESS")
-        number = None if parallelism is None else int(parallelism)
-        return TableSink(sink, encoder, mode, number, uses_key=False, partitions=commit)
+        return TableSink(sink, encoder, mode, context.sink_parallelism(), uses_key=False, partitions=commit)
 
 
 def _rolling(context: TableContext, builder: Any, columnar: bool) -> Any:
@@ -209,7 +206,7 @@ class BatchConverter(Converter):
     table: str
 
     def convert(self, records: list[Any], timestamps: list[int | None] | None, now_ms: int) -> Changes:
-        schema = pa.schema([pa.field(str(at), to_arrow(each.type)) for at, each in enumerate(self.fields)])
+        schema = schema_of(self.fields)
         batches = [
             pa.RecordBatch.from_arrays(
                 [
@@ -245,11 +242,7 @@ class FormatConverter(Converter):
             )
             for each, place in zip(self.fields, self.places, strict=True)
         ]
-        schema = pa.schema([pa.field(str(at), to_arrow(each.type)) for at, each in enumerate(self.fields)])
-        weights = weights_of([record.get_row_kind() for record in records])
-        if not arrays:
-            return Changes(pa.RecordBatch.from_struct_array(pa.array([{}] * len(records), pa.struct([]))), weights)
-        return Changes(pa.RecordBatch.from_arrays(arrays, schema=schema), weights)
+        return changes_of(records, arrays, self.fields)
 
 
 @dataclass(frozen=True)

@@ -44,10 +44,9 @@ from headwater.table.stream.connectors.database_values import (
 from headwater.table.stream.connectors.file_lookup import FileLookup
 from headwater.table.stream.connectors.lookup_options import CACHE_OPTIONS, lookup_cache
 from headwater.table.stream.connectors.pushed import sql_condition
-from headwater.table.stream.connectors.rows import RowsEncoder, weights_of
+from headwater.table.stream.connectors.rows import RowsEncoder, changes_of
 from headwater.table.stream.operators.to_changes import Converter
 from headwater.table.types import logical as t
-from headwater.table.types.arrow import to_arrow
 
 RETRY_SECONDS = 0.2
 _PARTITION = ("column", "num", "lower-bound", "upper-bound")
@@ -97,8 +96,7 @@ class JdbcConnector(Connector):
             if (options.text("lookup.full-cache.reload-strategy") or "PERIODIC").upper() != "PERIODIC":
                 raise context.error("'lookup.full-cache.reload-strategy' is 'PERIODIC' only")
             interval = context.duration_ms("lookup.full-cache.periodic-reload.interval")
-            names = [each.name for each in context.fields]
-            return FileLookup(source, [names.index(key) for key in keys], interval), None
+            return FileLookup(source, [context.names.index(key) for key in keys], interval), None
         address, kind, table = _table(context)
         by_name = {each.name: each for each in context.fields}
         wanted = tuple(by_name[key] for key in keys)
@@ -117,11 +115,9 @@ class JdbcConnector(Connector):
         options = context.options
         options.ignored(*(f"scan.partition.{each}" for each in _PARTITION), "scan.fetch-size", "scan.auto-commit")
         options.ignored(*_LOOKUP)
-        name = options.text("sink.delivery-guarantee") or "exactly-once"
-        if name not in ("exactly-once", "at-least-once"):
-            raise context.error(f"'sink.delivery-guarantee' = '{name}': there is exactly-once and at-least-once")
+        guarantee = context.sink_guarantee()
         interval = context.duration_ms("sink.buffer-flush.interval", 0)
-        if interval and name == "exactly-once":
+        if interval and guarantee is DeliveryGuarantee.EXACTLY_ONCE:
             raise context.error(
                 "'sink.buffer-flush.interval' is for 'sink.delivery-guarantee' = 'at-least-once': exactly once, rows"
                 " are written when their checkpoint is durable"
@@ -131,20 +127,16 @@ class JdbcConnector(Connector):
         execution = JdbcExecutionOptions(interval or 0, max(size, 1), retries)
         expected = expected_table(context, table, context.fields, kind, arrays=True, write=True)
         types = [stored_type(each.type, kind) for each in context.fields]
-        guarantee = DeliveryGuarantee[name.upper().replace("-", "_")]
         sink = JdbcTableSink(expected, types, address, execution, guarantee)
-        encoder = StoredRows(tuple(f.name for f in context.fields), tuple(f.type for f in context.fields), kind=kind)
-        parallelism = options.number("sink.parallelism")
+        encoder = StoredRows(context.names, context.types, kind=kind)
         mode = ChangelogMode.UPSERT if expected.key else ChangelogMode.APPEND
-        return TableSink(sink, encoder, mode, None if parallelism is None else int(parallelism))
+        return TableSink(sink, encoder, mode, context.sink_parallelism())
 
 
 def _table(context: TableContext) -> tuple[JdbcConnectionOptions, str, str]:
     """Where the database is, of which kind, and the table's name there."""
     options = context.options
-    for name, why in REFUSED.items():
-        if options.text(name) is not None:
-            raise context.error(f"'{name}' is not there: {why}")
+    context.refuse(REFUSED)
     if options.text("driver") is not None:
         warn_no_effect("'driver' of a jdbc table", "the URL says which database it is, and no Java driver is needed")
     url = options.required("url")
@@ -184,15 +176,11 @@ class DatabaseConverter(Converter):
     table: str
 
     def convert(self, records: list[Any], timestamps: list[int | None] | None, now_ms: int) -> Changes:
-        schema = pa.schema([pa.field(str(at), to_arrow(each.type)) for at, each in enumerate(self.fields)])
-        weights = weights_of([record.get_row_kind() for record in records])
-        if not self.fields:
-            return Changes(pa.RecordBatch.from_struct_array(pa.array([{}] * len(records), pa.struct([]))), weights)
         arrays = [
             column_from(values, each.type, self.kind, f"table '{self.table}': column '{each.name}'")
             for each, values in zip(self.fields, self.columns(records), strict=True)
         ]
-        return Changes(pa.RecordBatch.from_arrays(arrays, schema=schema), weights)
+        return changes_of(records, arrays, self.fields)
 
     def columns(self, records: list[Any]) -> list[list[Any]]:
         names = records[0].get_field_names() if records else []

@@ -82,7 +82,6 @@ class KafkaConnector(Connector):
                 raise context.error(
                     f"column '{each.name}': metadata '{each.metadata}' cannot be written; make it VIRTUAL"
                 )
-        places = {each.name: place for place, each in enumerate(context.fields)}
         value = PartOf(layout.value.writer(), [each.name for each in layout.value.fields], self.upsert)
         serializer = KafkaRecordSerializationSchema.builder().set_topic(topic).set_value_serialization_schema(value)
         if layout.key is not None:
@@ -91,7 +90,7 @@ class KafkaConnector(Connector):
             serializer = serializer.set_key_serialization_schema(key)
         headers = next((each.name for each in context.fields if each.metadata == "headers"), None)
         if headers is not None:
-            serializer = serializer.set_headers_provider(HeadersOf(places[headers]))
+            serializer = serializer.set_headers_provider(HeadersOf(context.names.index(headers)))
         options = context.options
         if (options.text("sink.partitioner") or "default") != "default":
             raise context.error("'sink.partitioner' is there as 'default' only: by the message's key")
@@ -106,14 +105,9 @@ class KafkaConnector(Connector):
         if prefix := options.text("sink.transactional-id-prefix"):
             builder = builder.set_transactional_id_prefix(prefix)
         options.ignored("properties.group.id", *_SCAN)
-        parallelism = options.number("sink.parallelism")
-        encoder = TextRows(
-            tuple(each.name for each in context.fields),
-            tuple(each.type for each in context.fields),
-            iso=layout.value.iso,
-        )
+        encoder = TextRows(context.names, context.types, iso=layout.value.iso)
         mode = ChangelogMode.UPSERT if self.upsert else layout.value.mode
-        return TableSink(builder.build(), encoder, mode, None if parallelism is None else int(parallelism))
+        return TableSink(builder.build(), encoder, mode, context.sink_parallelism())
 
 
 class UpsertKafkaConnector(KafkaConnector):

@@ -35,9 +35,7 @@ class ChangelogText(Encoder):
 class PrintConnector(Connector):
     def sink(self, context: TableContext) -> TableSink:
         options = context.options
-        parallelism = options.number("sink.parallelism")
         sink = PrintSink(
             options.text("print-identifier") or "", stderr=options.flag("standard-error"), type_info=Types.STRING()
         )
-        encoder = ChangelogText(tuple(each.type for each in context.fields))
-        return TableSink(sink, encoder, ChangelogMode.ALL, None if parallelism is None else int(parallelism))
+        return TableSink(sink, ChangelogText(context.types), ChangelogMode.ALL, context.sink_parallelism())

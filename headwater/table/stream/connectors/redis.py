@@ -10,7 +10,6 @@ import pyarrow as pa
 
 from headwater.common.errors import SqlError
 from headwater.common.types import RowKind
-from headwater.datastream.connectors.base import DeliveryGuarantee
 from headwater.datastream.connectors.redis.lookup import RedisLookup
 from headwater.datastream.connectors.redis.sink import RedisSink
 from headwater.table.batch.rows import sql_text
@@ -32,9 +31,6 @@ class RedisConnector(Connector):
         keys = _keys(context)
         options = context.options
         options.ignored(*CACHE_OPTIONS)
-        name = options.text("sink.delivery-guarantee") or "exactly-once"
-        if name not in ("exactly-once", "at-least-once"):
-            raise context.error(f"'sink.delivery-guarantee' = '{name}': there is exactly-once and at-least-once")
         ttl = context.duration_ms("ttl")
         if ttl is not None and ttl < 1:
             raise context.error("'ttl' is longer than 0")
@@ -42,14 +38,12 @@ class RedisConnector(Connector):
             RedisSink.builder()
             .set_url(options.required("url"))
             .set_command(commands)
-            .set_delivery_guarantee(DeliveryGuarantee[name.upper().replace("-", "_")])
+            .set_delivery_guarantee(context.sink_guarantee())
             .build()
         )
-        names, types = tuple(each.name for each in context.fields), tuple(each.type for each in context.fields)
-        places = tuple(names.index(key) for key in keys)
-        encoder = HashRows(names, types, prefix=_prefix(context), key=places, ttl_ms=ttl)
-        parallelism = options.number("sink.parallelism")
-        return TableSink(sink, encoder, ChangelogMode.UPSERT, None if parallelism is None else int(parallelism))
+        places = tuple(context.names.index(key) for key in keys)
+        encoder = HashRows(context.names, context.types, prefix=_prefix(context), key=places, ttl_ms=ttl)
+        return TableSink(sink, encoder, ChangelogMode.UPSERT, context.sink_parallelism())
 
     def lookup(self, context: TableContext, keys: Sequence[str]) -> Any:
         primary = _keys(context)

@@ -14,7 +14,7 @@ from headwater.common.errors import SqlError
 from headwater.common.types import Row, RowKind
 from headwater.table.batch.rows import to_python
 from headwater.table.functions.casting.from_text import fit_decimal
-from headwater.table.stream.changes import Changes
+from headwater.table.stream.changes import Changes, Typed, no_columns, schema_of
 from headwater.table.stream.operators.sink import Encoder
 from headwater.table.stream.operators.to_changes import Converter
 from headwater.table.types import logical as t
@@ -30,6 +30,14 @@ def weights_of(kinds: Sequence[RowKind]) -> np.ndarray[Any, Any] | None:
     if all(kind not in _TAKES_BACK for kind in kinds):
         return None
     return np.array([-1 if kind in _TAKES_BACK else 1 for kind in kinds], np.int64)
+
+
+def changes_of(records: Sequence[Row], columns: Sequence[pa.Array], fields: Sequence[Typed]) -> Changes:
+    """The changes that these Rows tell; `columns` are their values."""
+    weights = weights_of([record.get_row_kind() for record in records])
+    if not fields:
+        return Changes(no_columns(len(records)), weights)
+    return Changes(pa.RecordBatch.from_arrays(columns, schema=schema_of(fields)), weights)
 
 
 @dataclass(frozen=True)
