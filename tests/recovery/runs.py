@@ -109,8 +109,8 @@ class Run:
 
     # --- processes
 
-    def start(self) -> subprocess.Popen[bytes]:
-        """Start a driver, in a process group of its own. Its JVM and the JVM's children write to the same log."""
+    def command(self) -> list[str]:
+        """What runs a driver."""
         settings = {
             "checkpoints": str(self.checkpoints),
             "output": str(self.output),
@@ -118,6 +118,10 @@ class Run:
             "epoch_records": self.epoch_records,
             "conf": self.conf,
         }
+        return [sys.executable, "-m", self.module, json.dumps(settings)]
+
+    def start(self) -> subprocess.Popen[bytes]:
+        """Start a driver, in a process group of its own. Its JVM and the JVM's children write to the same log."""
         environ = os.environ | {
             "PYTHONPATH": str(ROOT),
             MARK: str(self.directory),
@@ -128,7 +132,7 @@ class Run:
         number = len(self._started)
         with open(self.logs / f"{number}.out", "wb") as out, open(self.logs / f"{number}.err", "wb") as err:
             process = subprocess.Popen(
-                [sys.executable, "-m", self.module, json.dumps(settings)],
+                self.command(),
                 cwd=ROOT, env=environ, stdin=subprocess.DEVNULL, stdout=out, stderr=err, start_new_session=True,
             )  # fmt: skip
         self._started.append(process)

@@ -6,7 +6,6 @@ In an ordinary run each step is hit once; `make chaos` hits each of them thirty 
 from __future__ import annotations
 
 import asyncio
-import os
 import signal
 import subprocess
 import sys
@@ -28,12 +27,11 @@ from headwater.datastream.connectors.nats import NatsSink
 from headwater.datastream.connectors.redis import RedisSink
 from headwater.testing import STEPS, assert_same_records, in_process
 from tests.recovery.broker_driver import IN_COMMIT
+from tests.recovery.size import DOWN_SECONDS, KILLS
 from tests.unit.connectors.brokers.servers import free_port, nats_server, redis_server
 
 ROOT = Path(__file__).resolve().parents[2]
-KILLS = 30 if os.environ.get("CHAOS") == "full" else 1
 RECORDS_PER_KILL = 60
-DOWN_SECONDS = 60 if KILLS > 1 else 3
 
 
 def killed_at_every_step(which: str, url: str, directory: Path) -> None:

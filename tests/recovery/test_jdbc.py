@@ -14,7 +14,6 @@ import sys
 import threading
 from collections import Counter
 from collections.abc import Iterator
-from itertools import product
 from pathlib import Path
 
 import psutil
@@ -25,24 +24,18 @@ from headwater.checkpoint.paths import CheckpointLayout
 from headwater.common import Row
 from headwater.datastream import StreamExecutionEnvironment
 from headwater.datastream.connectors.jdbc import postgres as dialect
-from headwater.runtime.epoch import fault
 from headwater.testing import STEPS, in_process
 from headwater.testing.sink_contract import SinkCase, committer_of, write
 from tests.postgres_server import PostgresServer, postgres_server
-from tests.recovery import jdbc_job
-from tests.recovery.conftest import MakeRun
 from tests.recovery.jdbc_driver import IN_COMMIT
-from tests.recovery.runs import Fault
+from tests.recovery.size import DOWN_SECONDS, KILLS
 from tests.unit.connectors.jdbc import tables
 from tests.waiting import wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
-KILLS = 30 if os.environ.get("CHAOS") == "full" else 1
-"""Per step."""
 KILLS_PER_JOB = 13
 RECORDS_PER_KILL = 60
 """Three epochs: a driver gets that far before the next kill at the latest."""
-DOWN_SECONDS = 60 if KILLS > 1 else 3
 
 
 @pytest.fixture(scope="module")
@@ -144,27 +137,3 @@ def test_a_stopped_driver_that_goes_on_later_writes_nothing_twice(
         zombie.wait()
     expected = Counter([(0, "zero"), *((n, text) for n in range(100) for text in ("first", "second"))])
     assert Counter(tables.run(database, "SELECT i, text FROM numbers")) == expected
-
-
-EPOCH_RECORDS = 200
-SLOTS_AND_WORKERS = [
-    Fault(step, epoch, victim)
-    for epoch, (step, victim) in enumerate(
-        list(product(fault.STEPS, ("slot", "worker"))) * KILLS
-        if KILLS > 1
-        else list(product(("processed", "acked", "manifest-written"), ("slot", "worker"))),
-        start=1,
-    )
-]
-"""One per epoch: slots and Python workers of a job on Spark."""
-
-
-@pytest.mark.timeout(3600 if KILLS > 1 else 240)
-def test_slots_and_workers_killed_on_spark(database: str, make_run: MakeRun, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(jdbc_job.DATABASE, database)
-    records = EPOCH_RECORDS * (len(SLOTS_AND_WORKERS) + 3)
-    run = make_run(records, EPOCH_RECORDS, module="tests.recovery.jdbc_job")
-    run.plan(SLOTS_AND_WORKERS)
-    run.finish(3000)
-    run.assert_all_fired_in_mid_run()
-    assert Counter(tables.run(database, "SELECT i, text FROM numbers")) == jdbc_job.expected(records)

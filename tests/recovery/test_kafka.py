@@ -21,17 +21,13 @@ from headwater.datastream import StreamExecutionEnvironment
 from headwater.testing import STEPS, in_process
 from headwater.testing.kafka import KafkaBroker
 from tests.recovery.kafka_driver import IN_COMMIT
+from tests.recovery.size import DOWN_SECONDS, KILLS
 from tests.unit.connectors.kafka import clients
 
 ROOT = Path(__file__).resolve().parents[2]
-KILLS = 30 if os.environ.get("CHAOS") == "full" else 1
-"""Per step."""
 KILLS_PER_JOB = 11
 RECORDS_PER_KILL = 60
 """Three epochs: a driver gets that far before the next kill at the latest."""
-
-
-DOWN_SECONDS = 60 if KILLS > 1 else 3
 
 
 @pytest.mark.recovery

@@ -22,11 +22,10 @@ from pyiceberg.catalog import load_catalog
 
 from headwater.testing import STEPS
 from tests.recovery.lake_driver import IN_COMMIT
+from tests.recovery.size import KILLS
 from tests.waiting import wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
-KILLS = 30 if os.environ.get("CHAOS") == "full" else 1
-"""Per step."""
 KILLS_PER_JOB = 13
 RECORDS_PER_KILL = 60
 

@@ -21,12 +21,12 @@ import pytest
 from headwater.common import Row, RowKind
 from headwater.testing import STEPS
 from tests.postgres_server import postgres_server
+from tests.recovery.size import KILLS
 from tests.unit.connectors.jdbc import tables
 from tests.unit.connectors.postgres_cdc.changelog import CREATE, FULL, Table, Writer
 from tests.waiting import wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
-FULL_RUN = os.environ.get("CHAOS") == "full"
 RANDOM = "at random"
 
 
@@ -34,12 +34,12 @@ KILLS_PER_JOB = 24
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(7200 if FULL_RUN else 240)
+@pytest.mark.timeout(7200 if KILLS > 1 else 240)
 def test_drivers_killed_at_every_step_and_at_random(tmp_path: Path) -> None:
     seed = int(os.environ.get("CHAOS_SEED", random.randrange(1 << 30)))
     print(f"CHAOS_SEED={seed}")
     dice = random.Random(seed)
-    steps = [*STEPS, RANDOM] * 30 if FULL_RUN else [*dice.sample(STEPS, 3), RANDOM]
+    steps = [*STEPS, RANDOM] * KILLS if KILLS > 1 else [*dice.sample(STEPS, 3), RANDOM]
     dice.shuffle(steps)
     with postgres_server() as server:
         server.set_and_restart(wal_level="logical")
