@@ -38,6 +38,16 @@ class HttpClient:
         self._seconds = seconds
         self._connections: dict[tuple[str, str], http.client.HTTPConnection] = {}
 
+    def check(self, method: str, url: str) -> None:
+        """Raise `ExternalSystemError` unless the host of a URL can be reached. Sends no request."""
+        connection = connect(urlsplit(resolve(url, self.owner)), CONNECT_SECONDS)
+        try:
+            connection.connect()
+        except OSError as error:
+            raise ExternalSystemError(self._text(method, url, f"{type(error).__name__}: {error}")) from None
+        finally:
+            connection.close()
+
     def request(self, method: str, url: str, body: bytes, headers: Mapping[str, str] | None = None) -> bytes:
         """Return the body of the answer. Raises `ExternalSystemError` after the last try, or an error for good."""
         problem = ""

@@ -88,6 +88,10 @@ class HttpCommitter(NotedCommitter):
         self._clients: list[HttpClient] = []
         self._pool: ThreadPoolExecutor | None = None
 
+    def check(self) -> None:
+        if isinstance(self._sink.url, str):
+            HttpClient(self.owner, self._sink.headers).check(self._sink.method, self._sink.url)
+
     def send(self, job_id: str, epoch: int, committables: list[Spooled]) -> None:
         if self._pool is None:
             self._pool = ThreadPoolExecutor(self._sink.concurrency, "http-sink")

@@ -195,7 +195,7 @@ def connect(owner: str, config: RMQConnectionConfig) -> Any:
     except (client.exceptions.ProbableAccessDeniedError, client.exceptions.ConnectionClosedByBroker) as error:
         raise HeadwaterError(f"{owner}: RabbitMQ {config.where} refuses the connection: {error}") from None
     except (client.exceptions.AMQPError, OSError) as error:
-        text = str(error) or type(error).__name__
+        text = str(error) or repr(error)
         raise ExternalSystemError(f"{owner}: cannot connect to RabbitMQ {config.where}: {text}") from None
 
 

@@ -81,7 +81,7 @@ class RMQCommitter(NotedCommitter):
                 properties = client.BasicProperties(correlation_id=id, delivery_mode=client.DeliveryMode.Persistent)
                 channel.basic_publish("", sink.queue, content, properties, mandatory=True)
         except (client.exceptions.AMQPError, OSError) as error:
-            text = str(error) or type(error).__name__
+            text = str(error) or repr(error)
             raise ExternalSystemError(f"{self.owner}: cannot publish to RabbitMQ {sink.config.where}: {text}") from None
         finally:
             if connection.is_open:

@@ -105,7 +105,7 @@ class _RMQFeed(Feed):
                 buffer.fail(error)
                 break
             except (errors.AMQPError, OSError) as error:
-                text = str(error) or type(error).__name__
+                text = str(error) or repr(error)
                 log.warning("%s: the connection broke: %s; connecting again", self._owner, text)
                 if not self._source.config.settings.automatic_recovery:
                     where = self._source.config.where
