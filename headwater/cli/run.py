@@ -17,6 +17,8 @@ from headwater.common.config.session_defaults import set_session_defaults
 from headwater.common.config_options import validate
 from headwater.common.errors import ConfigurationError, HeadwaterError, UserCodeError, user_traceback
 from headwater.compat import pyflink_imports
+from headwater.datastream import stream_execution_environment
+from headwater.graph.transformation import OperatorTransformation
 from headwater.runtime.job import launcher
 from headwater.runtime.python_path import make_importable
 from headwater.server.job_dashboard import serve_job
@@ -35,10 +37,26 @@ def run(arguments: Sequence[str]) -> int:
     if source is None:
         return USAGE_ERROR
     launcher.on_launch.append(serve_job)
+    stream_execution_environment.built = []
     try:
-        return run_program(given.program, source, given.arguments)
+        code = run_program(given.program, source, given.arguments)
+        if code == 0:
+            _tell_of_forgotten(stream_execution_environment.built)
+        return code
     finally:
+        stream_execution_environment.built = None
         launcher.on_launch.remove(serve_job)
+
+
+def _tell_of_forgotten(built: list[list[OperatorTransformation]]) -> None:
+    """Name the sinks that the program has built, but no job of it has filled."""
+    names = [f"'{node.name}'" for operators in built for node in operators if node.sink is not None]
+    if names:
+        print(
+            f"headwater: the program has ended, and nothing was written to {', '.join(names)}: execute() was not "
+            "called after that was built; end the program with env.execute()",
+            file=sys.stderr,
+        )
 
 
 def prepare_program(given: RunArguments) -> bytes | None:

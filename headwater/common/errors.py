@@ -151,7 +151,7 @@ class UserCodeError(HeadwaterError):
     @classmethod
     def from_exception(cls, error: BaseException, operator_name: str, record: Any, epoch: int) -> UserCodeError:
         """Describe `error`, which user code raised while it processed `record`. The traceback is read from `error`."""
-        return cls(operator_name, short_repr(record), epoch, user_traceback(error), short_repr(error))
+        return cls(operator_name, short_repr(record), epoch, user_traceback(error), _cause(error))
 
     def __str__(self) -> str:
         return (
@@ -179,6 +179,13 @@ def short_repr(value: Any, limit: int = MAX_RECORD_CHARS) -> str:
     except Exception as error:
         text = f"<{type(value).__name__} whose repr raised {type(error).__name__}>"
     return text if len(text) <= limit else text[:limit] + f"... ({len(text)} characters)"
+
+
+def _cause(error: BaseException) -> str:
+    """As `short_repr`, but an OSError names its file, too."""
+    if isinstance(error, OSError) and error.filename is not None:
+        return f"{type(error).__name__}({short_repr(str(error))})"
+    return short_repr(error)
 
 
 def user_traceback(error: BaseException) -> str:

@@ -49,6 +49,10 @@ from headwater.operators.functions.plain import SourceFunction
 T = TypeVar("T")
 
 
+built: list[list[OperatorTransformation]] | None = None
+"""What each environment has built and not executed, if somebody put a list here to know (`headwater run`)."""
+
+
 class StreamExecutionEnvironment(PythonDependencies, NotYet):
     """Holds a job while it is built. `execute()` plans what was built since the last one, and runs it."""
 
@@ -63,6 +67,8 @@ class StreamExecutionEnvironment(PythonDependencies, NotYet):
         self._checkpoint_config = CheckpointConfig(self._configuration)
         self._execution_config = ExecutionConfig(self._configuration)
         self._operators: list[OperatorTransformation] = []
+        if built is not None:
+            built.append(self._operators)
 
     @staticmethod
     def get_execution_environment(configuration: Configuration | None = None) -> StreamExecutionEnvironment:

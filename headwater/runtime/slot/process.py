@@ -27,12 +27,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from headwater.checkpoint.paths import CheckpointLayout
-from headwater.common.errors import LocalDiskError, SerializationError, StateError
-from headwater.common.ids import Place
+from headwater.common.errors import SerializationError
 from headwater.common.machine.boot_clock import since_boot_ns
 from headwater.common.machine.descriptors import wait_any
 from headwater.common.machine.processes import alive, name_this_process, open_pidfd
-from headwater.graph.plan import JobPlan
 from headwater.runtime.epoch import fault
 from headwater.runtime.epoch.failure import AttemptFailedError, ConnectionLostError, FailureReason, failure_of
 from headwater.runtime.epoch.messages import BeginEpoch, SlotAddress
@@ -338,7 +336,7 @@ class SlotServer:
             raise
         except Exception as error:
             slot.abort()
-            send(epoch.sock, Message.FAILED, pickle.dumps(_failure(error, slot.plan, self.address.place)))
+            send(epoch.sock, Message.FAILED, pickle.dumps(failure_of(error, self.address.place)))
             epoch.cut = True  # its input may not have been read to the end
             return
         self._has_acknowledged = True
@@ -362,13 +360,6 @@ def _received_steps(receiver: Receiver) -> Iterator[Step]:
             return
         else:
             raise ConnectionLostError(f"unexpected message {kind.name} in an epoch")
-
-
-def _failure(error: Exception, plan: JobPlan, place: Place) -> AttemptFailedError:
-    """What the relay is told. Errors name operators as the program does."""
-    if isinstance(error, (StateError, SerializationError, LocalDiskError)):
-        error.args = (plan.with_names(str(error)),)
-    return failure_of(error, place)
 
 
 def run_slot(config: SlotConfig, answer: int) -> None:

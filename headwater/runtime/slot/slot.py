@@ -22,7 +22,13 @@ from headwater.checkpoint.restore.reader import TakeKeyGroups, restored_sections
 from headwater.checkpoint.snapshot.file import SnapshotRef, write_snapshot
 from headwater.checkpoint.snapshot.native_reader import StoredDatabase, snapshot_sections
 from headwater.checkpoint.storage.base import Location
-from headwater.common.errors import CheckpointError, DamagedSnapshotError
+from headwater.common.errors import (
+    CheckpointError,
+    DamagedSnapshotError,
+    LocalDiskError,
+    SerializationError,
+    StateError,
+)
 from headwater.graph.plan import JobPlan
 from headwater.runtime.background import THREADS, Background
 from headwater.runtime.epoch import fault
@@ -161,11 +167,15 @@ class Slot:
 
         `output_ended` is called after the last `emit`, before anything is persisted.
         """
-        restored = self.begin(begin, emit)
-        for _ in run_steps(self.runner, steps, begin.attempt.epoch):
-            if self.queries is not None:
-                self.queries.poll()
-        return self.finish(begin, restored, output_ended)
+        try:
+            restored = self.begin(begin, emit)
+            for _ in run_steps(self.runner, steps, begin.attempt.epoch):
+                if self.queries is not None:
+                    self.queries.poll()
+            return self.finish(begin, restored, output_ended)
+        except (StateError, SerializationError, LocalDiskError) as error:
+            error.args = (self.plan.with_names(str(error)),)  # as the program names operators
+            raise
 
     def finish(
         self, begin: BeginEpoch, restored: bool, output_ended: Callable[[], None] = lambda: None

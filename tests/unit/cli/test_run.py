@@ -182,6 +182,16 @@ def test_a_bad_plan_is_one_line_with_the_place(run: Run) -> None:
     assert ended.err == "headwater: program.py:4: set_parallelism() expects a whole number of at least 1, found 0\n"
 
 
+def test_a_program_that_forgets_to_execute_is_told(run: Run, failing: Callable[[BaseException], Refusing]) -> None:
+    code, out, err = run(HEAD + "def main():\n    env.from_collection([1]).print()\nmain()\n")
+    assert code == 0 and not out
+    assert err.startswith("headwater: the program has ended, and nothing was written to 'Print")
+    assert run(HEAD + "env.from_collection([1])\n").err == ""
+    failing(ValueError())
+    executed = JOB.replace("env.execute()", "try:\n    env.execute()\nexcept ValueError:\n    pass")
+    assert run(HEAD + executed).err == ""
+
+
 def test_ctrl_c_is_130(run: Run, failing: Callable[[BaseException], Refusing]) -> None:
     failing(KeyboardInterrupt())
     assert run(HEAD + JOB) == (130, "", "headwater: interrupted\n")

@@ -91,3 +91,8 @@ def test_every_error_is_in_the_one_tree_and_can_be_pickled(error: type[Headwater
     copy = pickle.loads(pickle.dumps(made))
     assert type(copy) is error
     assert str(copy) == str(made)
+
+
+def test_an_error_of_the_file_system_names_the_file() -> None:
+    missing = FileNotFoundError(2, "No such file or directory", "/data/in")
+    assert "/data/in" in UserCodeError.from_exception(missing, "read", 1, 0).cause_repr

@@ -12,17 +12,19 @@ from typing import Any
 import pytest
 
 from headwater.common import Configuration, Encoder, Row, Time, Types, WatermarkStrategy
-from headwater.common.errors import ConfigurationError, PlanError, UserCodeError
+from headwater.common.errors import ConfigurationError, PlanError, SerializationError, UserCodeError
 from headwater.common.job_client import JobClient
 from headwater.datastream import (
     KeyedProcessFunction,
     OutputTag,
     ProcessFunction,
+    RuntimeContext,
     StreamExecutionEnvironment,
 )
 from headwater.datastream.connectors.data_generator import DataGeneratorSource
 from headwater.datastream.connectors.file_system import FileSink
 from headwater.datastream.executor import get_executor
+from headwater.datastream.state import ValueStateDescriptor
 from headwater.datastream.window import TumblingEventTimeWindows
 from headwater.runtime.job import launcher
 from headwater.testing import (
@@ -50,6 +52,23 @@ def test_the_program_of_the_readme(sink: CollectingSink) -> None:
     assert time.perf_counter() - started < 5, "six seconds of its time must not be six seconds of ours"
     assert here.jobs[0].client.progress()["epoch"] > 3
     assert result.get_net_runtime() >= 0
+
+
+class StoresALock(KeyedProcessFunction):
+    def open(self, runtime_context: RuntimeContext) -> None:
+        self.lock = runtime_context.get_state(ValueStateDescriptor("lock"))
+
+    def process_element(self, value: Any, ctx: KeyedProcessFunction.Context) -> Any:
+        self.lock.update(threading.Lock())
+        yield value
+
+
+def test_an_error_about_state_names_the_operator_as_the_program_does() -> None:
+    with in_process():
+        env = StreamExecutionEnvironment.get_execution_environment()
+        env.from_collection([1]).key_by(lambda n: n).process(StoresALock()).name("locks").print()
+        with pytest.raises(SerializationError, match=r"state 'lock' of operator 'locks' \(.*cannot be pickled"):
+            env.execute()
 
 
 def test_print_and_execute_and_collect(capsys: pytest.CaptureFixture[str]) -> None:
