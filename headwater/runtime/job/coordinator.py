@@ -294,7 +294,6 @@ class Coordinator:
             self._failures.forget()
         if not plan.final:
             self._choice.observe(resident=plan.resident, records=records, budget=plan.budget, duration_ms=duration_ms)
-        self.state.to(JobStatus.RUNNING)
         notify, self.on_first_epoch = self.on_first_epoch, None
         if notify is not None:
             notify()
@@ -343,6 +342,7 @@ class Coordinator:
         self.progress.accept(plan.epoch, messages, records, self.partitions)
         self.metrics.accept(plan, messages, self.partitions.event_time)
         self.last = LastEpoch.accepted(plan, attempt)
+        self.state.to(JobStatus.RUNNING)
         if plan.cut:
             self._cut(acks)
         self.checkpoints.accept(acks)
@@ -381,6 +381,7 @@ class Coordinator:
         except CheckpointFailuresError as error:
             self._output.hold(error.committables)
             self._after_failure(self.last.epoch, AttemptFailedError(str(error), FailureReason.CHECKPOINTS))
+            self.state.to(JobStatus.RUNNING)  # the epoch itself counts
 
     def _checkpoint_completed(self, manifest: Manifest) -> None:
         self.metrics.checkpoint_completed(self.checkpoints.history[-1])

@@ -15,7 +15,7 @@ from headwater.common.job_status import JobStatus
 from headwater.datastream import DataStream, KeyedProcessFunction, RuntimeContext, StreamExecutionEnvironment
 from headwater.datastream.state import ValueStateDescriptor
 from headwater.graph.plan import JobPlan
-from headwater.runtime.epoch.decisions import Pace
+from headwater.runtime.epoch.decisions import CHECKPOINT, Pace
 from headwater.runtime.epoch.failure import AttemptFailedError, FailureReason
 from headwater.runtime.epoch.messages import EpochHeader, PartitionAck
 from headwater.runtime.epoch.restart_policy import FixedDelay, NoRestart, RestartPolicy
@@ -139,6 +139,15 @@ def test_a_job_that_tries_an_epoch_again_is_restarting_until_it_is_accepted(job:
     assert seen.count((1, JobStatus.RESTARTING)) == 1
     assert {status for number, status in seen if number == 0} == {JobStatus.CREATED, JobStatus.RUNNING}
     assert job.coordinator.state.status is JobStatus.RUNNING, "whoever runs the job says that it has finished"
+
+
+def test_a_job_that_recovers_in_an_epoch_for_a_checkpoint_runs_again(job: Job) -> None:
+    """It may have nothing to read for hours after that."""
+    job.start()
+    job.engine.before = Fault((0, 0))
+    job.coordinator.checkpoint_now(CHECKPOINT)
+    assert job.engine.before.fired
+    assert job.coordinator.state.status is JobStatus.RUNNING
 
 
 def test_a_job_from_its_first_epoch_to_its_last(job: Job) -> None:
