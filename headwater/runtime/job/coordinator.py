@@ -74,7 +74,9 @@ class Coordinator:
         progress: JobProgress | None = None,
         background: Background = THREADS,
         spark_session: Callable[[], Any] | None = None,
+        requests: RequestQueue | None = None,
     ) -> None:
+        """`requests`: what is asked of the job. Whoever gives it closes it."""
         settings = settings or CheckpointSettings()
         self.plan = plan
         self.job_id = job_id
@@ -92,7 +94,7 @@ class Coordinator:
         self.state = JobState()
         """The job's state."""
         self.clock = ProcessingClock()
-        self.requests = RequestQueue()
+        self.requests = RequestQueue() if requests is None else requests
         self.sources = JobSources(plan, store.layout if store is not None else None)
         self.partitions = Partitions(plan)
         self.metrics = JobMetrics(plan)
@@ -439,7 +441,6 @@ class Coordinator:
 
     def close(self) -> None:
         self.checkpoints.close()
-        self.requests.close()
         self._committers.close()
         self._notices.close()
         self.wakeup.close()

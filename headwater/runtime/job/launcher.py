@@ -67,7 +67,7 @@ from headwater.runtime.job.endings import JobCancelledError, RescaleAsked, Stopp
 from headwater.runtime.job.handle import LocalJobClient, end_of
 from headwater.runtime.job.loop import run_epochs
 from headwater.runtime.job.progress import JobProgress, LastRestore
-from headwater.runtime.job.requests import Request
+from headwater.runtime.job.requests import RequestQueue
 from headwater.runtime.job.requirements import check_requirements
 from headwater.runtime.job.start import JobStart, prepare_start
 from headwater.runtime.job.state_directory import StateAccess, StateDirectory
@@ -123,8 +123,8 @@ class Job:
         self._coordinator: Coordinator | None = None
         self._launch: SlotLaunch | None = None
         self._state_access = StateAccess()
-        self._left_over: list[Request] = []
-        """Requests that the coordinator before a rescale did not serve. The next coordinator gets them."""
+        self._requests = RequestQueue()
+        """One for all coordinators: what is asked while a rescale is under way, the next one serves."""
         self._control: ControlServer | None = None
         self.client: LocalJobClient
 
@@ -255,8 +255,6 @@ class Job:
             elif context is not None:
                 coordinator.on_first_epoch = self._started
                 coordinator.checkpoints.on_state_loaded.append(self._remove_unfinished_savepoints)
-            for request in self._left_over:
-                coordinator.ask(request)
             if not coordinator.finished:
                 with contextlib.suppress(StoppedWithSavepoint):
                     self._drive(coordinator)
@@ -288,6 +286,7 @@ class Job:
             progress,
             self.background,
             self._spark_session,
+            self._requests,
         )
         return coordinator, engine
 
@@ -339,7 +338,6 @@ class Job:
         self._start.decision = Resume(
             manifest, Epoch(manifest.epoch + 1), manifest.incarnation + 1, manifest.committables, reshaped=True
         )
-        self._left_over = self._coordinator.requests.take_all()
         self._end_slots()
         self._coordinator.close()
 
@@ -416,7 +414,7 @@ class Job:
     def _clean_up(self, error: BaseException | None) -> None:
         """Give back all that the run holds. Raises nothing: the caller waits for what `_main` does after it."""
         start = self._start
-        steps: list[tuple[str, Callable[[], object]]] = []
+        steps: list[tuple[str, Callable[[], object]]] = [("refusing requests", self._requests.close)]
         if self._coordinator is not None:
             steps += [("ending the slots", self._end_slots), ("closing the sinks", self._coordinator.close)]
         if start.temporary is not None:

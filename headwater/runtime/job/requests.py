@@ -125,15 +125,11 @@ class RequestQueue:
         """Make a request that was taken, and not served, the next one."""
         self._waiting.appendleft(request)
 
-    def take_all(self) -> list[Request]:
-        """Remove and return all requests, for the next coordinator."""
-        return [self._waiting.popleft() for _ in range(len(self._waiting))]
-
     def close(self) -> None:
         """The job has ended: refuse what waits, and all that will come."""
         self._closed = True
         self._refuse_all()
 
     def _refuse_all(self) -> None:
-        for request in self.take_all():
+        for request in [self._waiting.popleft() for _ in range(len(self._waiting))]:
             request.fail(HeadwaterError("the job ended before it got to this request"))

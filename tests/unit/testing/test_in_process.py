@@ -27,6 +27,7 @@ from headwater.datastream.executor import get_executor
 from headwater.datastream.state import ValueStateDescriptor
 from headwater.datastream.window import TumblingEventTimeWindows
 from headwater.runtime.job import launcher
+from headwater.runtime.local.job import InProcessJob
 from headwater.testing import (
     CollectingSink,
     JobCrashed,
@@ -157,6 +158,23 @@ def test_a_savepoint_in_the_middle_and_another_parallelism(sink: CollectingSink,
         env.configure(Configuration.from_dict({"execution.state-recovery.path": savepoint}))
         env.execute("another job")
     assert_same_records(sink.results(), counted())
+
+
+def test_what_is_asked_during_a_rescale_is_done_after_it(sink: CollectingSink, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Any] = []
+    end_slots = InProcessJob._end_slots
+
+    def asking(job: InProcessJob) -> None:
+        end_slots(job)
+        if len(asked) == 1:
+            asked.append(job.client.trigger_checkpoint())
+
+    monkeypatch.setattr(InProcessJob, "_end_slots", asking)
+    with in_process() as here:
+        here.call(lambda job: asked.append(job.rescale(3)), epoch=2)
+        count_words(sink).execute()
+    assert_same_records(sink.results(), counted())
+    assert asked[0].result(1) >= 0 and asked[1].result(1) > 2
 
 
 def test_a_rescale_while_the_job_runs(sink: CollectingSink) -> None:
