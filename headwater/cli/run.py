@@ -37,11 +37,12 @@ def run(arguments: Sequence[str]) -> int:
     if source is None:
         return USAGE_ERROR
     launcher.on_launch.append(serve_job)
-    stream_execution_environment.built = []
+    built: list[list[OperatorTransformation]] = []
+    stream_execution_environment.built = built
     try:
         code = run_program(given.program, source, given.arguments)
         if code == 0:
-            _tell_of_forgotten(stream_execution_environment.built)
+            _tell_of_forgotten(built)
         return code
     finally:
         stream_execution_environment.built = None
