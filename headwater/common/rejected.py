@@ -3,6 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Final
+
+from headwater.common.errors import HeadwaterError, SerializationError, TypeMismatchError, UserCodeError
+
+_OF_RECORDS: Final = (SerializationError, TypeMismatchError, UserCodeError)
+
+
+def why_rejected(error: Exception) -> str:
+    """Return what is wrong with a record, from what its format raised.
+
+    Raises `error` if it is one of ours that says nothing about the record: a registry that is away, or refuses us.
+    """
+    if not isinstance(error, HeadwaterError):
+        return f"{type(error).__name__}: {error}"
+    if not isinstance(error, _OF_RECORDS):
+        raise error
+    return str(error)
 
 
 @dataclass(frozen=True)

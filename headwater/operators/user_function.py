@@ -10,6 +10,7 @@ from types import NoneType
 from typing import Any
 
 from headwater.common.errors import (
+    ExternalSystemError,
     HeadwaterError,
     InvalidKeyError,
     PlanError,
@@ -105,6 +106,8 @@ class UserFunctionOperator(Operator):
 
     def user_error(self, error: BaseException, record: Any) -> HeadwaterError:
         """Return the exception to raise for `error`, which user code raised while it processed `record`."""
+        if isinstance(error, ExternalSystemError):  # of a look-up, say: it says nothing about the record
+            return ExternalSystemError(f"operator '{self.context.name}': {error}")
         made = UserCodeError.from_exception(error, self.context.name, record, self.context.epoch)
         if isinstance(error, TypeError) and str(error).endswith(_NOT_ITERABLE) and _raised_here(error):
             cause = f"{made.cause_repr}; the function must return a list or another iterable, or yield its results"

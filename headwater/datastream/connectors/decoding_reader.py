@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 from headwater.common.callables import unfit
 from headwater.common.connector import SplitReader, TimedBatch
-from headwater.common.errors import ConfigurationError, HeadwaterError, short_repr
-from headwater.common.rejected import Rejected
+from headwater.common.errors import ConfigurationError, short_repr
+from headwater.common.rejected import Rejected, why_rejected
 from headwater.common.serialization import DeserializationSchema
 
 Attributes = dict[str, bytes | str | int | None]
@@ -103,7 +103,11 @@ class DecodingReader(SplitReader):
 
 
 def rejected(message: Message, error: Exception, split_id: str) -> Rejected:
-    text = str(error) if isinstance(error, HeadwaterError) else f"{type(error).__name__}: {error}"
     return Rejected(
-        message.raw, text, message.where, split_id, timestamp_ms=message.timestamp, attributes=message.attributes or {}
+        message.raw,
+        why_rejected(error),
+        message.where,
+        split_id,
+        timestamp_ms=message.timestamp,
+        attributes=message.attributes or {},
     )

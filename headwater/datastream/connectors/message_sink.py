@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Protocol
 
 from headwater.common.connector import ReusableSinkWriter, Sink, SinkWriter, WriterContext
-from headwater.common.errors import ConfigurationError, SerializationError, UserCodeError, short_repr
+from headwater.common.errors import ConfigurationError, HeadwaterError, UserCodeError, short_repr
 from headwater.datastream.connectors.base import DeliveryGuarantee
 from headwater.datastream.connectors.spool_writer import SpoolWriter
 
@@ -22,7 +22,7 @@ class MessageSink(Sink):
     def message(self, record: Any) -> Any:
         """Return something that msgpack can hold. Raises SerializationError for a record that is no message.
 
-        May call the user's functions: what else is raised is their error.
+        May call the user's functions: what else is raised, if not by headwater, is their error.
         """
 
     def messages(self, values: Sequence[Any]) -> list[Any]:
@@ -30,7 +30,7 @@ class MessageSink(Sink):
         for value in values:
             try:
                 made.append(self.message(value))
-            except SerializationError:
+            except HeadwaterError:
                 raise
             except Exception as error:
                 raise UserCodeError.from_exception(error, self.owner, value, -1) from error

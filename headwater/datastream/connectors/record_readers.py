@@ -12,8 +12,8 @@ from typing import Any
 import msgspec
 
 from headwater.common.connector import SplitReader
-from headwater.common.errors import ConfigurationError, HeadwaterError, SerializationError, short_repr
-from headwater.common.rejected import Rejected
+from headwater.common.errors import ConfigurationError, SerializationError, short_repr
+from headwater.common.rejected import Rejected, why_rejected
 from headwater.common.serialization import DeserializationSchema
 from headwater.datastream.connectors.file_access import FileSplit
 from headwater.datastream.connectors.line_stream import LinePosition, LineStream
@@ -174,6 +174,5 @@ class SchemaLineReader(LineReader):
                 try:
                     records += decode(message)
                 except Exception as error:  # schemas of users raise what they like
-                    known = isinstance(error, HeadwaterError)
-                    self._bad(number, message, error if known else f"{type(error).__name__}: {error}")
+                    self._bad(number, message, why_rejected(error))
         return records

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from headwater.common.dead_letter import KEY, SOURCE, DeadLetter
 from headwater.common.errors import HeadwaterError
 from headwater.common.ids import MAX_WATERMARK
-from headwater.common.rejected import REJECTED_TAG_ID
+from headwater.common.rejected import REJECTED_TAG_ID, why_rejected
 from headwater.graph.plan import Exchange, InputSpec, JobPlan, OperatorSpec
 from headwater.runtime.stage.edge_ids import consumer_of
 from headwater.runtime.stage.rejects import Rejects
@@ -71,8 +71,7 @@ class Replay:
         try:
             records = list(source.source.read_again(letter.as_rejected()))
         except Exception as error:
-            text = str(error) if isinstance(error, HeadwaterError) else f"{type(error).__name__}: {error}"
-            output.emit_side(REJECTED_TAG_ID, [letter.as_rejected(text)], None)
+            output.emit_side(REJECTED_TAG_ID, [letter.as_rejected(why_rejected(error))], None)
             return
         output.emit(records, None if letter.timestamp_ms is None else [letter.timestamp_ms] * len(records))
         rejects.replayed(letter)

@@ -8,7 +8,8 @@ from typing import Any
 
 import msgspec
 
-from headwater.common.errors import ExternalSystemError, HeadwaterError, SerializationError, UserCodeError, short_repr
+from headwater.common.errors import HeadwaterError, SerializationError, UserCodeError, short_repr
+from headwater.common.rejected import why_rejected
 from headwater.datastream.connectors.kafka.client import KafkaClient, library
 from headwater.datastream.connectors.kafka.existing_topics import ExistingTopics
 from headwater.datastream.connectors.kafka.message_check import (
@@ -61,9 +62,8 @@ class MessageFormat:
         """
         try:
             return self._made(records, timestamps)
-        except ExternalSystemError:
-            raise
         except Exception as error:
+            why_rejected(error)
             raise self._blamed(records, error) from error
 
     def _made(self, records: Sequence[Any], timestamps: Sequence[int | None] | None) -> Messages:

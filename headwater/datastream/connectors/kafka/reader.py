@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from headwater.common.connector import Split, SplitReader, TimedBatch
-from headwater.common.errors import HeadwaterError, short_repr
+from headwater.common.errors import HeadwaterError
 from headwater.common.machine.descriptors import wait_any
-from headwater.common.rejected import Rejected
+from headwater.common.rejected import Rejected, why_rejected
 from headwater.datastream.connectors.kafka.client import CONNECT_SECONDS, KafkaClient, library, log, permanent_codes
 from headwater.datastream.connectors.kafka.record import KafkaRecord, KafkaRecordDeserializationSchema, ValueOnly
 
@@ -149,7 +149,8 @@ class KafkaReader(SplitReader):
             try:
                 decode = schema.schema.deserialize
                 values = [decode(message.value()) for message in messages]
-            except Exception:
+            except Exception as error:
+                why_rejected(error)
                 return self._one_by_one(messages)
             if not any(value is None for value in values):
                 stamps = [message.timestamp() for message in messages]
@@ -172,8 +173,7 @@ class KafkaReader(SplitReader):
         return TimedBatch(values, timestamps)
 
     def _reject(self, record: KafkaRecord, error: Exception) -> None:
-        text = str(error) if isinstance(error, HeadwaterError) else f"{type(error).__name__}: {error}"
-        self._rejected.append(record.rejected(text or short_repr(error), self._split_id))
+        self._rejected.append(record.rejected(why_rejected(error), self._split_id))
 
     def rejected(self) -> list[Rejected]:
         rejected, self._rejected = self._rejected, []

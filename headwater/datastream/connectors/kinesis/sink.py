@@ -139,7 +139,7 @@ class _BatchSink(Sink):
         name = type(self).__name__
         try:
             entry = Entry(self.value_of(record), self.key(record, partition))
-        except SerializationError:
+        except HeadwaterError:
             raise
         except Exception as error:
             raise UserCodeError.from_exception(error, name, record, -1) from error

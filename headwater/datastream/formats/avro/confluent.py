@@ -21,6 +21,8 @@ from headwater.datastream.formats.schema_registry import (
 __all__ = ["ConfluentRegistryAvroDeserializationSchema", "ConfluentRegistryAvroSerializationSchema"]
 
 _NOT_FOUND = 404
+_NO_AVRO = 0
+"""The registry has answered, with a schema of another kind."""
 
 
 class ConfluentRegistryAvroDeserializationSchema(DeserializationSchema):
@@ -64,7 +66,7 @@ class ConfluentRegistryAvroDeserializationSchema(DeserializationSchema):
         try:
             found = self._registry.schema(schema_id)
         except SchemaRegistryError as error:
-            if error.status == _NOT_FOUND:
+            if error.status in (_NOT_FOUND, _NO_AVRO):
                 raise SerializationError(str(error)) from error
             raise
         try:
