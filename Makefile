@@ -70,7 +70,7 @@ chaos: java setup $(ARCHIVE) ## 3,000 seeded histories of the engine, then real 
 	CHAOS=full $(PYTEST) -s tests/recovery/test_every_step.py -k cluster
 	CHAOS=full $(PYTEST) -s tests/recovery/test_kafka.py
 	CHAOS=full $(PYTEST) -s tests/recovery/test_jdbc.py tests/recovery/test_postgres_cdc.py
-	CHAOS=full $(PYTEST) -s tests/recovery/test_lakes.py tests/recovery/test_brokers.py tests/recovery/test_sinks_on_spark.py
+	CHAOS=full $(PYTEST) -s tests/recovery/test_lakes.py tests/recovery/test_brokers.py tests/recovery/test_sinks_on_spark.py tests/recovery/test_whole_program.py
 
 check: setup ## Lint, format, types, layers: what CI runs first
 	$(BIN)/ruff check .
