@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 from pyspark.sql import SparkSession
 
-from headwater.common.errors import JobFailedError
+from headwater.common.errors import JobFailedError, SqlError
 from headwater.table import DataTypes, EnvironmentSettings, ResultKind, TableDescriptor, TableEnvironment, Tumble
 from headwater.table.expressions import col, lit
 
@@ -253,3 +253,36 @@ def test_threads_do_not_mix_up_their_tables(environment: TableEnvironment) -> No
 
     with ThreadPoolExecutor(4) as pool:
         assert list(pool.map(total, range(8))) == [3 * number for number in range(8)]
+
+
+PRICES = (12, 17, 19, 21, 25, 18, 15, 14, 24, 25, 19)
+FALLING = """MATCH_RECOGNIZE (PARTITION BY symbol ORDER BY ts
+    MEASURES FIRST(A.ts) AS begin_, LAST(DOWN.price) AS bottom, UP.ts AS end_
+    AFTER MATCH SKIP {skip} PATTERN (A DOWN+ UP)
+    DEFINE DOWN AS DOWN.price < COALESCE(LAST(DOWN.price, 1), A.price), UP AS UP.price > LAST(DOWN.price))"""
+
+
+def test_patterns_of_rows(environment: TableEnvironment) -> None:
+    def at(second: int) -> str:
+        return f"TIMESTAMP '2011-04-01 10:00:{second:02}'" if second >= 0 else "CAST(NULL AS TIMESTAMP(3))"
+
+    def ticker(*rows: tuple[str, int, int]) -> str:
+        values = ", ".join(f"('{symbol}', {at(second)}, {price})" for symbol, second, price in rows)
+        return f"(SELECT * FROM (VALUES {values}) AS v (symbol, ts, price))"
+
+    rising = [(symbol, second, price) for symbol in "XYZ" for second, price in enumerate(PRICES)]
+    moment = datetime.datetime(2011, 4, 1, 10)
+    falls = f"SELECT * FROM {ticker(*rising[::-1])} {FALLING.format(skip='TO LAST UP')}"
+    expected = [(symbol, moment.replace(second=4), 14, moment.replace(second=8)) for symbol in "XYZ"]
+    assert rows(environment, falls) == expected
+    names = f"SELECT f.symbol, n.name FROM ({falls}) AS f JOIN (VALUES ('Y', 'why')) AS n (id, name) ON f.symbol = n.id"
+    assert rows(environment, names) == [("Y", "why")]
+    for given, skip, said in (
+        (rising, "TO FIRST A", "would skip to the first event of the match itself"),
+        ([("X", -1, 1)], "TO NEXT ROW", "the time column 'ts' of MATCH_RECOGNIZE is NULL in a row"),
+    ):
+        with pytest.raises(JobFailedError, match=f"Spark could not run the query: .*{said}"):
+            rows(environment, f"SELECT * FROM {ticker(*given)} {FALLING.format(skip=skip)}")
+    processed = f"(SELECT symbol, price, PROCTIME() AS ts FROM {ticker(*rising)})"
+    with pytest.raises(SqlError, match="all are processed at one time"):
+        rows(environment, f"SELECT * FROM {processed} {FALLING.format(skip='TO LAST UP')}")

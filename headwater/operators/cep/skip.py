@@ -83,14 +83,14 @@ class AfterMatchSkipStrategy:
             if self.throws_on_miss:
                 raise PatternError(
                     f"{self.kind.value}('{self.target}'): a match has no event of step '{self.target}', which is "
-                    "optional; skip to another step, or leave out throw_exception_on_miss()"
+                    "optional; skip to another step (or, outside of SQL, leave out throw_exception_on_miss())"
                 )
             return None
         found = ids[0 if self.kind is _Kind.TO_FIRST else -1]
         if found == first and self.throws_on_miss:
             raise PatternError(
                 f"{self.kind.value}('{self.target}') would skip to the first event of the match itself, and find the "
-                "same match again; skip to another step, or leave out throw_exception_on_miss()"
+                "same match again; skip to another step (or, outside of SQL, leave out throw_exception_on_miss())"
             )
         return found
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -14,15 +15,18 @@ from pyspark.sql import DataFrame, SparkSession
 
 from headwater.common.config_options import LOCAL_TIME_ZONE, PYTHON_FILES
 from headwater.common.configuration import Configuration
-from headwater.common.errors import JobFailedError, UserFunctionError
+from headwater.common.errors import HeadwaterError, JobFailedError
 from headwater.runtime.spark.kernel_udfs import register_kernels
 from headwater.runtime.spark.python_files import ship
 from headwater.runtime.spark.session import spark_context
 from headwater.runtime.spark.settings import settings_of
 from headwater.table.batch.connectors import Blackhole, Files, MemorySource, Print, QuerySource, Sink, source_of
 from headwater.table.batch.literals import quoted
+from headwater.table.batch.match_rows import MatchRows
 from headwater.table.batch.rows import changelog_text
+from headwater.table.batch.spark_expressions import column_name
 from headwater.table.batch.spark_sql import BatchQuery
+from headwater.table.plan.match import Match
 from headwater.table.types.arrow import to_arrow
 from headwater.table.types.spark import spark_type
 
@@ -69,9 +73,9 @@ def _told() -> Iterator[None]:
 
 
 def _said(text: str) -> str:
-    """What an error says: the first line, or all that a function of a user has to say."""
-    _, _, of_user = text.rpartition(f"{UserFunctionError.__name__}: ")
-    return of_user[:2000].strip() if of_user != text else text.splitlines()[0][:2000]
+    """What an error says: the first line, or all that an error of headwater has to say."""
+    _, _, of_ours = text.rpartition(f"{HeadwaterError.__module__}.")
+    return of_ours.partition(": ")[2][:2000].strip() if of_ours != text else text.splitlines()[0][:2000]
 
 
 def _causes(exception: Any) -> str:
@@ -137,10 +141,20 @@ def _frame(query: BatchQuery, configuration: Configuration) -> DataFrame:
         for name, scan in query.sources.items():
             _register(session, name, source_of(scan.identifier, scan.table))
         try:
+            for name, (sql, node) in query.matches.items():
+                _matched(session.sql(sql), node).createOrReplaceTempView(name)
             return session.sql(query.sql)  # from now on the query knows its tables: their names can go
         finally:
-            for name in query.sources:
+            for name in (*query.sources, *query.matches):
                 session.catalog.dropTempView(name)
+
+
+def _matched(rows: DataFrame, node: Match) -> DataFrame:
+    """What MATCH_RECOGNIZE tells of `rows`."""
+    schema = ", ".join(f"{column_name(column)} {spark_type(column.type)}" for column in node.columns)
+    zone = rows.sparkSession.conf.get("spark.sql.session.timeZone")
+    match = MatchRows(node, zone, round(time.time() * 1000))
+    return rows.mapInArrow(lambda batches: match(batches), schema)  # noqa: PLW0108: Spark asks for a function
 
 
 def _register(session: SparkSession, name: str, source: Any) -> None:

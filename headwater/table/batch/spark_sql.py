@@ -28,7 +28,7 @@ from headwater.table.plan.nodes import (
     Watermark,
     WindowTable,
 )
-from headwater.table.types.logical import ArrayType, RowField, RowType
+from headwater.table.types.logical import ArrayType, RowField, RowType, TimeAttribute
 from headwater.table.types.spark import spark_type
 
 _names = itertools.count(1)
@@ -46,6 +46,9 @@ class BatchQuery:
     sources: dict[str, Scan] = field(default_factory=dict)
     kernels: tuple[Binding, ...] = ()
     """Calls of functions that Spark lacks."""
+    matches: dict[str, tuple[str, Match]] = field(default_factory=dict)
+    """Each MATCH_RECOGNIZE, by the name that the text has for it, inner ones first; with the query that spreads its
+    PARTITION BY over tasks, and sorts the rows of each task."""
 
 
 def batch_query(plan: Plan) -> BatchQuery:
@@ -57,7 +60,11 @@ def batch_query(plan: Plan) -> BatchQuery:
     if not isinstance(plan, Sort):  # an outer SELECT would be free to forget the order
         text = f"SELECT {names} FROM ({text})"
     return BatchQuery(
-        text, RowType(fields=fields, nullable=False), writer.sources, tuple(writer.expressions.kernels.values())
+        text,
+        RowType(fields=fields, nullable=False),
+        writer.sources,
+        tuple(writer.expressions.kernels.values()),
+        writer.matches,
     )
 
 
@@ -65,6 +72,7 @@ class _Writer:
     def __init__(self) -> None:
         self.expressions = SparkExpressions(self.write)
         self.sources: dict[str, Scan] = {}
+        self.matches: dict[str, tuple[str, Match]] = {}
 
     def write(self, plan: Plan) -> str:
         match plan:
@@ -95,8 +103,8 @@ class _Writer:
                 return self._set_operation(plan)
             case Sort():
                 return self._sort(plan)
-        if isinstance(plan, Match):
-            raise SqlError("MATCH_RECOGNIZE runs in streaming mode only, on bounded tables too: Spark has none")
+            case Match():
+                return self._match(plan)
         raise SqlError(f"{type(plan).__name__} does not run in batch mode")
 
     def _scan(self, scan: Scan) -> str:
@@ -106,6 +114,16 @@ class _Writer:
             self.sources[name] = scan
         columns = ", ".join(f"{quoted(column.name)} AS {column_name(column)}" for column in scan.columns)
         return f"SELECT {columns or _NOTHING} FROM {name}"
+
+    def _match(self, node: Match) -> str:
+        if getattr(node.order_by[0].expression.type, "attribute", None) is TimeAttribute.PROCTIME:
+            raise SqlError("MATCH_RECOGNIZE of a batch orders by a column of the rows: all are processed at one time")
+        names = ", ".join(column_name(column) for column in node.input.columns)
+        keys = ", ".join(column_name(column) for column in node.partition_by) or "1"
+        rows = f"SELECT {names} FROM ({self.write(node.input)}) DISTRIBUTE BY {keys}"
+        name = f"headwater_match_{next(_names)}"
+        self.matches[name] = (f"{rows} SORT BY {self.expressions.sort(node.order_by)}", node)
+        return f"SELECT * FROM {name}"
 
     def _values(self, values: Values) -> str:
         columns = values.columns
