@@ -10,11 +10,14 @@ from headwater.cep.trace import ENDS, MATCHES, OUT_OF_TIME, PatternTrace, Taken,
 from headwater.common.errors import short_repr
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
-COLUMN, LANE, LEFT, TOP, RADIUS, FORK = 96, 30, 24, 64, 6, 28
+LEAST_COLUMN, LANE, LEFT, TOP, RADIUS, FORK = 96, 30, 56, 64, 6, 28
+LONGEST, LETTER = 32, 5.6
+"""Of an event's text: how many letters at most, and how wide one is."""
 COLOURS = {MATCHES: "#1a7f37", OUT_OF_TIME: "#b35900"}
 DEAD = "#8c8c8c"
+HALO = 'stroke="white" stroke-width="3" paint-order="stroke"'
 
 
 @dataclass
@@ -34,7 +37,13 @@ class _Lane:
 def trace_picture(trace: PatternTrace) -> str:
     """Draw `trace`. Columns are events in order; the end of some time lies between two of them."""
     lanes = _below_their_parents(_lanes(trace.rows))
-    width = LEFT * 2 + COLUMN * (len(trace.events) + 1)
+    labels = [shown if len(shown) <= LONGEST else shown[: LONGEST - 1] + "…" for shown in map(short_repr, trace.events)]
+    column = max(LEAST_COLUMN, round(LETTER * max(map(len, labels), default=0)) + 16)
+    width = LEFT * 2 + column * len(labels) + LEAST_COLUMN
+
+    def x_of(place: float) -> float:
+        return LEFT + column * (place + 0.5)
+
     height = TOP + LANE * (len(lanes) + 1)
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}" '
@@ -43,15 +52,14 @@ def trace_picture(trace: PatternTrace) -> str:
     ]
     for y, heading in ((20, "time"), (38, "event")):
         parts.append(f'<text x="8" y="{y}" fill="{DEAD}">{heading}</text>')
-    for index, (event, timestamp) in enumerate(zip(trace.events, trace.timestamps, strict=True)):
-        x = _x(index)
+    for index, (event, timestamp, label) in enumerate(zip(trace.events, trace.timestamps, labels, strict=True)):
+        x = x_of(index)
         parts.append(f'<line x1="{x}" y1="{TOP - 14}" x2="{x}" y2="{height - 8}" stroke="#e0e0e0"/>')
         parts.append(f'<text x="{x}" y="20" text-anchor="middle" fill="#555">{timestamp}</text>')
-        shown = short_repr(event, 60)
-        label = shown if len(shown) <= 15 else shown[:14] + "…"
-        parts.append(f'<text x="{x}" y="38" text-anchor="middle">{escape(label)}<title>{escape(shown)}</title></text>')
+        whole = f"<title>{escape(short_repr(event))}</title>"
+        parts.append(f'<text x="{x}" y="38" text-anchor="middle">{escape(label)}{whole}</text>')
     for lane in lanes:
-        parts += _drawn(lane)
+        parts += _drawn(lane, x_of)
     return "\n".join([*parts, "</svg>", ""])
 
 
@@ -133,7 +141,7 @@ def _below_their_parents(lanes: list[_Lane]) -> list[_Lane]:
     return ordered
 
 
-def _drawn(lane: _Lane) -> list[str]:
+def _drawn(lane: _Lane, x_of: Callable[[float], float]) -> list[str]:
     y = _y(lane.number)
     colour = COLOURS.get(lane.end, DEAD if lane.end else "#0969da")
     first = lane.points[0][0]
@@ -141,24 +149,24 @@ def _drawn(lane: _Lane) -> list[str]:
     if lane.parent is not None:
         above = _y(lane.parent[0])
         # Close to the event that it takes, where no text is.
-        begin = max(_x(lane.parent[1]), _x(first) - FORK)
+        begin, end = max(x_of(lane.parent[1]), x_of(first) - FORK), x_of(first)
         parts.append(
-            f'<path d="M {begin} {above} C {begin + FORK * 0.7} {above} {_x(first) - FORK * 0.9} {y} {_x(first)} {y}" '
+            f'<path d="M {begin} {above} C {begin + FORK * 0.7} {above} {end - FORK * 0.9} {y} {end} {y}" '
             f'fill="none" stroke="{colour}" stroke-width="1.5" stroke-dasharray="3 3"/>'
         )
-    parts.append(f'<line x1="{_x(first)}" y1="{y}" x2="{_x(lane.last)}" y2="{y}" stroke="{colour}" stroke-width="2"/>')
+    parts.append(
+        f'<line x1="{x_of(first)}" y1="{y}" x2="{x_of(lane.last)}" y2="{y}" stroke="{colour}" stroke-width="2"/>'
+    )
     for column, step in lane.points:
-        parts.append(f'<circle cx="{_x(column)}" cy="{y}" r="{RADIUS}" fill="{colour}"/>')
-        parts.append(f'<text x="{_x(column)}" y="{y - 9}" text-anchor="middle" fill="{colour}">{escape(step)}</text>')
-    x = _x(lane.last)
+        parts.append(f'<circle cx="{x_of(column)}" cy="{y}" r="{RADIUS}" fill="{colour}"/>')
+        parts.append(
+            f'<text x="{x_of(column)}" y="{y - 9}" text-anchor="middle" fill="{colour}" {HALO}>{escape(step)}</text>'
+        )
+    x = x_of(lane.last)
     if lane.end:
         mark = "✓" if lane.end == MATCHES else "…" if lane.end == OUT_OF_TIME else "✗"
         parts.append(f'<text x="{x + 9}" y="{y + 4}" fill="{colour}">{mark} {escape(lane.end)}</text>')
     return parts
-
-
-def _x(column: float) -> float:
-    return LEFT + COLUMN * (column + 0.5)
 
 
 def _y(lane: int) -> float:

@@ -154,7 +154,7 @@ def _matched(rows: DataFrame, node: Match) -> DataFrame:
     schema = ", ".join(f"{column_name(column)} {spark_type(column.type)}" for column in node.columns)
     zone = rows.sparkSession.conf.get("spark.sql.session.timeZone")
     match = MatchRows(node, zone, round(time.time() * 1000))
-    return rows.mapInArrow(lambda batches: match(batches), schema)  # noqa: PLW0108: Spark asks for a function
+    return rows.mapInArrow(lambda batches: match(batches), schema)  # Spark asks for a function
 
 
 def _register(session: SparkSession, name: str, source: Any) -> None:
