@@ -69,7 +69,7 @@ def _repeated(step: Step, repeat: ast.PatternRepeat) -> Step:
 
 
 def _skip(node: ast.MatchRecognize, names: list[str]) -> AfterMatchSkipStrategy:
-    kind = node.after_match or "SKIP PAST LAST ROW"
+    kind = node.after_match or "SKIP TO NEXT ROW"  # Flink's default; the standard's is SKIP PAST LAST ROW
     if kind == "SKIP PAST LAST ROW":
         return AfterMatchSkipStrategy.skip_past_last_event()
     if kind == "SKIP TO NEXT ROW":

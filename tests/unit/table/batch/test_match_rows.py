@@ -53,7 +53,7 @@ def test_rows_of_one_millisecond_keep_their_order() -> None:
         pa.record_batch([pa.array([price]), pa.array([time])], ["price", "ts"])
         for price, time in zip((9, 8, 7, 6), times, strict=True)
     )
-    assert [tuple(row.values()) for batch in batches for row in batch.to_pylist()] == [(9, 8), (7, 6)]
+    assert [tuple(row.values()) for batch in batches for row in batch.to_pylist()] == [(9, 8), (8, 7), (7, 6)]
 
 
 def test_the_time_of_the_query_and_types_that_spark_lacks() -> None:

@@ -134,7 +134,7 @@ def test_a_condition_that_cannot_be_computed_is_asked_only_of_rows_that_a_match_
 def test_final_and_running_stand_before_any_value() -> None:
     sql = """SELECT * FROM Ticker MATCH_RECOGNIZE (PARTITION BY symbol ORDER BY rowtime
         MEASURES FINAL LAST(A.price) - FINAL FIRST(A.price) AS d, 1 + RUNNING SUM(A.price) AS s, FINAL B.price AS b
-        PATTERN (A+ B) DEFINE A AS A.price < 5)"""
+        AFTER MATCH SKIP PAST LAST ROW PATTERN (A+ B) DEFINE A AS A.price < 5)"""
     assert run(sql, [prices(1, 2, 4, 9)], [MAX_WATERMARK]) == [{"symbol": "ACME", "d": 3, "s": 8, "b": 9}]
 
 
