@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, Self, TypeVar
 
 from headwater.common.callables import unfit
 from headwater.common.connector import SplitReader, TimedBatch
 from headwater.common.errors import ConfigurationError, short_repr
 from headwater.common.rejected import Rejected, why_rejected
 from headwater.common.serialization import DeserializationSchema
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 Attributes = dict[str, bytes | str | int | None]
 
@@ -36,6 +40,11 @@ def decoder_of(given: Any, what: str) -> Decode:
     if found := unfit(given, 1):
         raise ConfigurationError(f"{what}: expected a function of one message, found {found}")
     return _OneRecord(given)
+
+
+def whole(message: Any) -> Sequence[Any]:
+    """Decodes a message as itself."""
+    return (message,)
 
 
 class _OneRecord:
@@ -66,6 +75,33 @@ class OfSchema:
             return made
         record = self._schema.deserialize(content)
         return () if record is None else (record,)
+
+
+S = TypeVar("S", bound="DataclassInstance")
+
+
+class DecodingBuilder(Generic[S]):
+    """Base of builders of sources. Their settings are a frozen dataclass with a field `decode`."""
+
+    owner: ClassVar[str]
+    """The source's name, for errors."""
+    bytes_of: ClassVar[Callable[[Any], bytes]]
+    """What a `DeserializationSchema` reads of a message."""
+
+    def __init__(self, settings: S) -> None:
+        self._settings = settings
+
+    def _with(self, **changes: Any) -> Self:
+        self._settings = replace(self._settings, **changes)
+        return self
+
+    def set_deserializer(self, function: Callable[[Any], Any]) -> Self:
+        """What `function` makes of a message; None: no record. Without one, records are the messages themselves."""
+        return self._with(decode=decoder_of(function, f"{self.owner}: set_deserializer"))
+
+    def set_value_only_deserializer(self, schema: DeserializationSchema) -> Self:
+        """What the schema makes of a message's content."""
+        return self._with(decode=OfSchema(schema, type(self).bytes_of, self.owner))
 
 
 class DecodingReader(SplitReader):

@@ -4,21 +4,16 @@ from __future__ import annotations
 
 import threading
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Final, Self
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import ClassVar, Final, Self
 
 from headwater.common.errors import ExternalSystemError, HeadwaterError
 from headwater.common.secrets import without_passwords
-from headwater.common.serialization import DeserializationSchema
 from headwater.datastream.connectors.buffered_source import Buffer, BufferedSource, Feed, Position, log
-from headwater.datastream.connectors.decoding_reader import Decode, OfSchema, decoder_of
+from headwater.datastream.connectors.decoding_reader import Decode, DecodingBuilder, whole
 
 RETRY_SECONDS: Final = 1.0
-
-
-def _same(message: Any) -> tuple[Any]:
-    return (message,)
 
 
 @dataclass(frozen=True)
@@ -29,7 +24,7 @@ class UrlSettings:
     headers: Mapping[str, str] = field(default_factory=dict)
     greetings: tuple[str, ...] = ()
     """Sent after each connect."""
-    decode: Decode = field(default=_same)
+    decode: Decode = field(default=whole)
 
 
 class UrlSource(BufferedSource):
@@ -81,28 +76,12 @@ class UrlFeed(Feed):
                     return
 
 
-class UrlSourceBuilder:
+class UrlSourceBuilder(DecodingBuilder[UrlSettings]):
     """Collects settings. A subclass adds `set_url` and `build`."""
 
-    owner: ClassVar[str]
-    bytes_of: ClassVar[Callable[[Any], bytes]]
-    """What a `DeserializationSchema` reads of a message."""
-
     def __init__(self) -> None:
-        self._settings = UrlSettings()
-
-    def _with(self, **changes: Any) -> Self:
-        self._settings = replace(self._settings, **changes)
-        return self
+        super().__init__(UrlSettings())
 
     def set_header(self, name: str, value: str) -> Self:
         """A header of the request. The value may refer to a secret: "Bearer ${env:TOKEN}"."""
         return self._with(headers={**self._settings.headers, name: str(value)})
-
-    def set_deserializer(self, function: Callable[[Any], Any]) -> Self:
-        """What `function` makes of a message; None: no record. Without one, records are the messages themselves."""
-        return self._with(decode=decoder_of(function, f"{self.owner}: set_deserializer"))
-
-    def set_value_only_deserializer(self, schema: DeserializationSchema) -> Self:
-        """What the schema makes of a message's content."""
-        return self._with(decode=OfSchema(schema, type(self).bytes_of, self.owner))

@@ -6,7 +6,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from headwater.common.connector import Committer, Sink, SinkWriter, WriterContext
+from headwater.common.connector import Committer
 from headwater.common.errors import ConfigurationError
 from headwater.datastream.connectors.delta.table import (
     arrow_schema_of,
@@ -17,41 +17,29 @@ from headwater.datastream.connectors.delta.table import (
     with_secrets,
 )
 from headwater.datastream.connectors.file_store import file_store
-from headwater.datastream.connectors.lake.committer import LakeCommitter, OthersWereQuickerError
+from headwater.datastream.connectors.lake.committer import CommitSettings, LakeCommitter, OthersWereQuickerError
 from headwater.datastream.connectors.lake.settings import LakeSinkBuilder
-from headwater.datastream.connectors.lake.writer import LakeFile, LakeWriter, PartitionField, TableLayout
+from headwater.datastream.connectors.lake.sink import LakeSink
+from headwater.datastream.connectors.lake.writer import LakeFile, PartitionField, TableLayout
 
 
-class DeltaSink(Sink):
+class DeltaSink(LakeSink):
     """Appends records to a Delta table, exactly once: an app transaction (`txn`) of each commit says up to which epoch.
 
     Built by `DeltaSink.for_table("/lake/orders").set_schema(...).build()`.
     """
 
-    insert_only = True
-
-    def __init__(
-        self, uri: str, layout: TableLayout, options: Mapping[str, str], interval_ms: int, joins: bool, adds: bool
-    ) -> None:
+    def __init__(self, uri: str, layout: TableLayout, settings: CommitSettings, options: Mapping[str, str]) -> None:
+        super().__init__(uri, layout, settings)
         self._uri = uri
-        self._layout = layout
         self._options = options
-        self._interval_ms = interval_ms
-        self._joins = joins
-        self._adds = adds
 
     @staticmethod
     def for_table(path: str) -> DeltaSinkBuilder:
         return DeltaSinkBuilder(path)
 
-    def create_writer(self, context: WriterContext) -> SinkWriter:
-        return LakeWriter(self._layout, context)
-
     def create_committer(self) -> Committer:
-        return _DeltaCommitter(self._uri, self._layout, self._options, self._interval_ms, self._joins, self._adds)
-
-    def __repr__(self) -> str:
-        return f"DeltaSink({self._uri})"
+        return _DeltaCommitter(self._uri, self.layout, self.settings, self._options)
 
 
 class DeltaSinkBuilder(LakeSinkBuilder):
@@ -110,27 +98,23 @@ class DeltaSinkBuilder(LakeSinkBuilder):
             target_file_bytes=self._target,
             compression=self._compression,
         )
-        return DeltaSink(self._uri, layout, self._options, self._interval_ms, self._joins, self._adds_columns)
+        return DeltaSink(self._uri, layout, self._commits, self._options)
 
 
 class _DeltaCommitter(LakeCommitter):
-    def __init__(
-        self, uri: str, layout: TableLayout, options: Mapping[str, str], interval_ms: int, joins: bool, adds: bool
-    ) -> None:
-        super().__init__(layout, interval_ms, joins)
+    def __init__(self, uri: str, layout: TableLayout, settings: CommitSettings, options: Mapping[str, str]) -> None:
+        super().__init__(layout, settings)
         self._uri = uri
         self._options = options
-        self._adds = adds
         self._table: Any = None
 
-    def prepare_table(self) -> None:
-        deltalake = library()
-        table = self._load()
-        present = arrow_schema_of(table)
-        new = [field for field in self.layout.schema if field.name not in present.names]
-        if new and self._adds:
-            fields = deltalake.Schema.from_arrow(_nullable(new)).fields
-            table.alter.add_columns(fields)
+    def present_schema(self) -> Any:
+        return arrow_schema_of(self._load())
+
+    def add_columns(self, fields: Sequence[Any]) -> None:
+        import pyarrow
+
+        self._load().alter.add_columns(library().Schema.from_arrow(pyarrow.schema(fields)).fields)
 
     def read_mark(self, mark: str) -> int | None:
         self._table = self._load()
@@ -151,22 +135,17 @@ class _DeltaCommitter(LakeCommitter):
         )
         try:
             self._table.create_write_transaction(
-                actions, "append", self._table.schema(), self._partition_columns(), commit_properties=properties
+                actions,
+                "append",
+                self._table.schema(),
+                [each.column for each in self.layout.partition_by],
+                commit_properties=properties,
             )
         except deltalake.exceptions.CommitFailedError as error:
             raise OthersWereQuickerError(str(error)) from error
-
-    def _partition_columns(self) -> list[str]:
-        return [each.column for each in self.layout.partition_by]
 
     def _load(self) -> Any:
         table = load(self._uri, self._options)
         if table is None:
             raise ConfigurationError(f"there is no Delta table at {self._uri} any more; restore it")
         return table
-
-
-def _nullable(fields: Sequence[Any]) -> Any:
-    import pyarrow
-
-    return pyarrow.schema([field.with_nullable(True) for field in fields])

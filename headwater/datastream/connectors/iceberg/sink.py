@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from headwater.common.connector import Committer, Sink, SinkWriter, WriterContext
+from headwater.common.connector import Committer
 from headwater.common.errors import ConfigurationError
 from headwater.datastream.connectors.file_access import local_path
 from headwater.datastream.connectors.file_store import file_store
@@ -18,28 +18,24 @@ from headwater.datastream.connectors.iceberg.table import (
     required,
     table_name,
 )
-from headwater.datastream.connectors.lake.committer import LakeCommitter, OthersWereQuickerError
+from headwater.datastream.connectors.lake.committer import CommitSettings, LakeCommitter, OthersWereQuickerError
 from headwater.datastream.connectors.lake.settings import LakeSinkBuilder
-from headwater.datastream.connectors.lake.writer import LakeFile, LakeWriter, PartitionField, TableLayout
+from headwater.datastream.connectors.lake.sink import LakeSink
+from headwater.datastream.connectors.lake.writer import LakeFile, PartitionField, TableLayout
 
 NO_RETRIES: Final = {"commit.retry.num-retries": "0"}
 
 
-class IcebergSink(Sink):
+class IcebergSink(LakeSink):
     """Appends records to an Iceberg table, exactly once: a property of the table, set by the commit that adds the
     files, says up to which epoch.
 
     Built by `IcebergSink.for_table("catalogue", "shop.orders", uri="sqlite:////lake/catalogue.db", …).build()`.
     """
 
-    insert_only = True
-
-    def __init__(self, name: TableName, layout: TableLayout, interval_ms: int, joins: bool, adds: bool) -> None:
+    def __init__(self, name: TableName, layout: TableLayout, settings: CommitSettings) -> None:
+        super().__init__(name, layout, settings)
         self._name = name
-        self._layout = layout
-        self._interval_ms = interval_ms
-        self._joins = joins
-        self._adds = adds
 
     @staticmethod
     def for_table(catalog: str, identifier: str, **properties: str) -> IcebergSinkBuilder:
@@ -47,14 +43,8 @@ class IcebergSink(Sink):
         `.pyiceberg.yaml` if there are none. Text may refer to secrets: `${env:NAME}`."""
         return IcebergSinkBuilder(table_name(catalog, identifier, properties))
 
-    def create_writer(self, context: WriterContext) -> SinkWriter:
-        return LakeWriter(self._layout, context)
-
     def create_committer(self) -> Committer:
-        return _IcebergCommitter(self._name, self._layout, self._interval_ms, self._joins, self._adds)
-
-    def __repr__(self) -> str:
-        return f"IcebergSink({self._name})"
+        return _IcebergCommitter(self._name, self.layout, self.settings)
 
 
 class IcebergSinkBuilder(LakeSinkBuilder):
@@ -96,7 +86,7 @@ class IcebergSinkBuilder(LakeSinkBuilder):
             target_file_bytes=self._target,
             compression=self._compression,
         )
-        return IcebergSink(self._name, layout, self._interval_ms, self._joins, self._adds_columns)
+        return IcebergSink(self._name, layout, self._commits)
 
     def _created(self) -> Any:
         if self._schema is None:
@@ -149,24 +139,23 @@ def _without_ids(schema: Any) -> Any:
 
 
 class _IcebergCommitter(LakeCommitter):
-    def __init__(self, name: TableName, layout: TableLayout, interval_ms: int, joins: bool, adds: bool) -> None:
-        super().__init__(layout, interval_ms, joins)
+    def __init__(self, name: TableName, layout: TableLayout, settings: CommitSettings) -> None:
+        super().__init__(layout, settings)
         self._name = name
-        self._adds = adds
         self._table: Any = None
 
-    def prepare_table(self) -> None:
-        table = required(self._name)
-        present = arrow_schema_of(table.schema())
-        new = [field for field in self.layout.schema if field.name not in present.names]
-        if new and self._adds:
-            import pyarrow
+    def present_schema(self) -> Any:
+        return arrow_schema_of(required(self._name).schema())
 
-            with table.update_schema() as update:
-                update.union_by_name(pyarrow.schema([field.with_nullable(True) for field in new]))
-            mapping = {"schema.name-mapping.default": table.schema().name_mapping.model_dump_json()}
-            with table.transaction() as transaction:
-                transaction.set_properties(**mapping)
+    def add_columns(self, fields: Sequence[Any]) -> None:
+        import pyarrow
+
+        table = required(self._name)
+        with table.update_schema() as update:
+            update.union_by_name(pyarrow.schema(fields))
+        mapping = {"schema.name-mapping.default": table.schema().name_mapping.model_dump_json()}
+        with table.transaction() as transaction:
+            transaction.set_properties(**mapping)
 
     def read_mark(self, mark: str) -> int | None:
         table, self._table = self._table, None

@@ -12,7 +12,7 @@ import logging
 import uuid
 from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import xxhash
@@ -33,26 +33,37 @@ class OthersWereQuickerError(Exception):
     """The table has changed since it was read: read it again."""
 
 
+@dataclass(frozen=True)
+class CommitSettings:
+    """What a builder says about commits."""
+
+    min_interval_ms: int = 0
+    joins_small_files: bool = False
+    adds_columns: bool = False
+
+
 class LakeCommitter(Committer):
     """Runs in the driver. It moves names of files, and joins small ones if it is asked to."""
 
-    def __init__(self, layout: TableLayout, min_commit_interval_ms: int, joins_small_files: bool) -> None:
+    def __init__(self, layout: TableLayout, settings: CommitSettings) -> None:
         self.layout = layout
-        self._interval_ms = min_commit_interval_ms
-        self._joins = joins_small_files
+        self._settings = settings
         self._context = CommitterContext("job", "sink", "sink")
         self._tokens: dict[str, str] = {}  # {job id: token}
 
     def open(self, context: CommitterContext) -> None:
         self._context = context
-        self.prepare_table()
+        present = self.present_schema()
+        new = [field.with_nullable(True) for field in self.layout.schema if field.name not in present.names]
+        if new and self._settings.adds_columns:
+            self.add_columns(new)
 
     def select(self, prepared: list[Any], held: list[Any], moment: CheckpointMoment) -> Selection:
         """Hold files until the interval has passed since the first of them was written."""
         files: list[LakeFile] = [*held, *prepared]
         if not files or moment.final or any(file.job_id != self._context.job_id for file in files):
             return Selection(list(files))
-        until_ms = min(file.written_ms for file in files) + self._interval_ms
+        until_ms = min(file.written_ms for file in files) + self._settings.min_interval_ms
         if until_ms <= moment.now_ms or sum(file.size for file in files) >= self.layout.target_file_bytes:
             return Selection(list(files))
         return Selection([], list(files), until_ms)
@@ -72,7 +83,7 @@ class LakeCommitter(Committer):
                 break
             if added is None:
                 self._check(files)
-                added = self._joined(files) if self._joins else files
+                added = self._joined(files) if self._settings.joins_small_files else files
             try:
                 self.append(added, mark, epoch)
                 break
@@ -83,7 +94,7 @@ class LakeCommitter(Committer):
                 f"{self.layout.kind} table {self.layout.store.base_path} took the commits of other writers {TRIES} "
                 "times while this one waited"
             )
-        if self._joins:
+        if self._settings.joins_small_files:
             for group in self._groups(files):
                 for part in group:
                     with contextlib.suppress(OSError):
@@ -92,8 +103,12 @@ class LakeCommitter(Committer):
     # --- the table format's part
 
     @abstractmethod
-    def prepare_table(self) -> None:
-        """Check that the table takes the records' fields, and add new ones if that is allowed."""
+    def present_schema(self) -> Any:
+        """Return the table's pyarrow.Schema."""
+
+    @abstractmethod
+    def add_columns(self, fields: Sequence[Any]) -> None:
+        """Add these pyarrow.Fields to the table."""
 
     @abstractmethod
     def read_mark(self, mark: str) -> int | None:

@@ -9,6 +9,7 @@ from typing import Any, Self
 from headwater.common.errors import ConfigurationError
 from headwater.common.time import DurationLike, to_millis
 from headwater.datastream.connectors.columnar.arrow_types import arrow_schema
+from headwater.datastream.connectors.lake.committer import CommitSettings
 from headwater.datastream.connectors.lake.reader import LakeReading
 from headwater.datastream.connectors.lake.writer import TARGET_FILE_BYTES
 
@@ -21,9 +22,7 @@ class LakeSinkBuilder:
     def __init__(self) -> None:
         self._schema: Any = None
         self._partition_by: tuple[str, ...] | None = None
-        self._adds_columns = False
-        self._interval_ms = 0
-        self._joins = False
+        self._commits = CommitSettings()
         self._target = TARGET_FILE_BYTES
         self._compression = "zstd"
 
@@ -41,7 +40,7 @@ class LakeSinkBuilder:
     def add_new_columns(self) -> Self:
         """Fields of the schema that the table lacks become new columns, when the job starts. Otherwise they are an
         error."""
-        self._adds_columns = True
+        self._commits = replace(self._commits, adds_columns=True)
         return self
 
     def set_min_commit_interval(self, interval: DurationLike) -> Self:
@@ -50,13 +49,13 @@ class LakeSinkBuilder:
         Until then it is in the manifests, and survives whatever happens to the job. Small files of one commit are
         joined.
         """
-        self._interval_ms = to_millis(interval, "interval", minimum=0)
-        self._joins = self._interval_ms > 0
+        ms = to_millis(interval, "interval", minimum=0)
+        self._commits = replace(self._commits, min_interval_ms=ms, joins_small_files=ms > 0)
         return self
 
     def join_small_files(self, enabled: bool = True) -> Self:
         """Whether the driver joins small files of one commit. By default it does with a minimal commit interval."""
-        self._joins = enabled
+        self._commits = replace(self._commits, joins_small_files=enabled)
         return self
 
     def set_target_file_size(self, target_bytes: int) -> Self:
@@ -76,7 +75,7 @@ class LakeSinkBuilder:
         if self._schema is None:
             return
         new = [field.name for field in self._schema if field.name not in present.names]
-        if new and not self._adds_columns:
+        if new and not self._commits.adds_columns:
             raise ConfigurationError(
                 f"{self.kind} table {table} has no column {new[0]!r}; it has {present.names}. Call add_new_columns() "
                 "to add it, or correct the schema"

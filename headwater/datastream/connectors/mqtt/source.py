@@ -10,7 +10,7 @@ from headwater.common.errors import ConfigurationError
 from headwater.common.rejected import Rejected
 from headwater.common.serialization import DeserializationSchema
 from headwater.datastream.connectors.buffered_source import MOST, Buffer, BufferedSource, Feed, Position, Received
-from headwater.datastream.connectors.decoding_reader import Decode, Message, OfSchema, decoder_of
+from headwater.datastream.connectors.decoding_reader import Decode, Message, OfSchema, decoder_of, whole
 from headwater.datastream.connectors.library import library
 from headwater.datastream.connectors.mqtt.client import MqttClient, MqttConnection
 
@@ -57,7 +57,7 @@ class MqttSource(BufferedSource):
             raise ConfigurationError(f"MqttSource: expected an MqttConnection, found {connection!r}")
         decode: Decode
         if deserializer is None:
-            decode = _same
+            decode = whole
         elif callable(getattr(deserializer, "deserialize", None)):
             decode = OfSchema(deserializer, _payload, "MqttSource")  # type: ignore[arg-type]
         else:
@@ -77,10 +77,6 @@ class MqttSource(BufferedSource):
     def read_again(self, rejected: Rejected) -> Sequence[Any]:
         known = rejected.attributes
         return self._decode(MqttRecord(str(known["topic"]), rejected.raw or b"", bool(known["retained"])))
-
-
-def _same(record: MqttRecord) -> tuple[MqttRecord]:
-    return (record,)
 
 
 class _MqttFeed(Feed):

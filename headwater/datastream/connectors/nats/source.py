@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
 from headwater.common.connector import Source, Split, SplitReader
@@ -12,8 +12,7 @@ from headwater.common.errors import ConfigurationError, HeadwaterError
 from headwater.common.machine.descriptors import wait_any
 from headwater.common.rejected import Rejected
 from headwater.common.secrets import without_passwords
-from headwater.common.serialization import DeserializationSchema
-from headwater.datastream.connectors.decoding_reader import Decode, DecodingReader, Message, OfSchema, decoder_of
+from headwater.datastream.connectors.decoding_reader import Decode, DecodingBuilder, DecodingReader, Message, whole
 from headwater.datastream.connectors.library import library
 from headwater.datastream.connectors.nats.client import NatsClient, check_library, checked_url
 
@@ -36,10 +35,6 @@ class NatsRecord(NamedTuple):
     headers: dict[str, str]
 
 
-def _same(record: NatsRecord) -> tuple[NatsRecord]:
-    return (record,)
-
-
 def _data(record: NatsRecord) -> bytes:
     return record.data
 
@@ -52,7 +47,7 @@ class _Settings:
     start: int = 1
     """The first sequence number; 0: what comes after the job starts."""
     bounded: bool = False
-    decode: Decode = field(default=_same)
+    decode: Decode = field(default=whole)
 
 
 @dataclass(frozen=True)
@@ -258,15 +253,14 @@ class _Reader(DecodingReader):
         self._client.close()
 
 
-class NatsSourceBuilder:
+class NatsSourceBuilder(DecodingBuilder[_Settings]):
     """Collects the settings of a `NatsSource`."""
 
-    def __init__(self) -> None:
-        self._settings = _Settings()
+    owner = "NatsSource"
+    bytes_of = _data
 
-    def _with(self, **settings: Any) -> NatsSourceBuilder:
-        self._settings = replace(self._settings, **settings)
-        return self
+    def __init__(self) -> None:
+        super().__init__(_Settings())
 
     def set_url(self, url: str) -> NatsSourceBuilder:
         """nats://user:${env:PASSWORD}@host:4222."""
@@ -290,13 +284,6 @@ class NatsSourceBuilder:
     def set_bounded(self) -> NatsSourceBuilder:
         """Read up to the last message that is there when the job starts, then end."""
         return self._with(bounded=True)
-
-    def set_deserializer(self, function: Callable[[NatsRecord], Any]) -> NatsSourceBuilder:
-        """What `function` makes of a message; None: no record. Without one, records are `NatsRecord`s."""
-        return self._with(decode=decoder_of(function, "NatsSource: set_deserializer"))
-
-    def set_value_only_deserializer(self, schema: DeserializationSchema) -> NatsSourceBuilder:
-        return self._with(decode=OfSchema(schema, _data, "NatsSource"))
 
     def build(self) -> NatsSource:
         check_library()

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -16,7 +16,14 @@ from headwater.common.machine.descriptors import wait_any
 from headwater.common.rejected import Rejected
 from headwater.common.secrets import without_passwords
 from headwater.common.serialization import DeserializationSchema
-from headwater.datastream.connectors.decoding_reader import Decode, DecodingReader, Message, OfSchema, decoder_of
+from headwater.datastream.connectors.decoding_reader import (
+    Decode,
+    DecodingBuilder,
+    DecodingReader,
+    Message,
+    OfSchema,
+    whole,
+)
 from headwater.datastream.connectors.library import library
 from headwater.datastream.connectors.redis.client import RedisClient, checked_url
 
@@ -42,10 +49,6 @@ class RedisStreamRecord(NamedTuple):
         return int(self.id.split("-")[0])
 
 
-def _same(record: RedisStreamRecord) -> tuple[RedisStreamRecord]:
-    return (record,)
-
-
 @dataclass(frozen=True)
 class _Settings:
     url: str = ""
@@ -53,7 +56,7 @@ class _Settings:
     start: str = NOTHING
     """The id of the last entry that is not read; "$": those that are there when the job starts are not."""
     bounded: bool = False
-    decode: Decode = field(default=_same)
+    decode: Decode = field(default=whole)
 
 
 @dataclass(frozen=True)
@@ -196,15 +199,13 @@ def warn_if_trimmed(client: RedisClient, stream: str, position: str) -> None:
         )
 
 
-class RedisStreamsSourceBuilder:
+class RedisStreamsSourceBuilder(DecodingBuilder[_Settings]):
     """Collects the settings of a `RedisStreamsSource`."""
 
-    def __init__(self) -> None:
-        self._settings = _Settings()
+    owner = "RedisStreamsSource"
 
-    def _with(self, **settings: Any) -> RedisStreamsSourceBuilder:
-        self._settings = replace(self._settings, **settings)
-        return self
+    def __init__(self) -> None:
+        super().__init__(_Settings())
 
     def set_url(self, url: str) -> RedisStreamsSourceBuilder:
         return self._with(url=checked_url(url, "RedisStreamsSource: set_url"))
@@ -228,10 +229,6 @@ class RedisStreamsSourceBuilder:
     def set_bounded(self) -> RedisStreamsSourceBuilder:
         """Read up to the last entry that is there when the job starts, then end."""
         return self._with(bounded=True)
-
-    def set_deserializer(self, function: Callable[[RedisStreamRecord], Any]) -> RedisStreamsSourceBuilder:
-        """What `function` makes of an entry; None: no record. Without one, records are `RedisStreamRecord`s."""
-        return self._with(decode=decoder_of(function, "RedisStreamsSource: set_deserializer"))
 
     def set_value_only_deserializer(
         self, schema: DeserializationSchema, name: str = "value"
