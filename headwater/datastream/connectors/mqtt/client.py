@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -41,7 +41,11 @@ class MqttConnection:
 
 
 class MqttClient:
-    """A client with a thread. It connects again by itself; `on_connected` is called each time."""
+    """A client with a thread. It connects again by itself, and subscribes again to its `topics` (with a QoS each).
+
+    A subscription that the broker refuses, or grants with a lower QoS, is an error of `connect`; of `on_refused` if it
+    comes later. Otherwise nobody would notice that messages stay away, or get lost.
+    """
 
     def __init__(
         self,
@@ -50,7 +54,8 @@ class MqttClient:
         client_id: str,
         *,
         keeps_session: bool,
-        on_connected: Callable[[Any], None] | None = None,
+        topics: Sequence[tuple[str, int]] = (),
+        on_refused: Callable[[HeadwaterError], None] | None = None,
         receive_maximum: int | None = None,
     ) -> None:
         self.owner = owner
@@ -74,34 +79,60 @@ class MqttClient:
         if receive_maximum is not None:
             self._connect_properties.ReceiveMaximum = receive_maximum
         self._clean = not keeps_session
-        self._on_connected = on_connected
-        self._answered = threading.Event()
-        self._refused = ""
-        self._reason = 0
+        self._topics = list(topics)
+        self._on_refused = on_refused
+        self._first: Future[HeadwaterError | None] = Future()
+        """What came of the first connection."""
         self.client.on_connect = self._connected
+        self.client.on_subscribe = self._subscribed
 
     def _connected(self, client: Any, userdata: Any, flags: Any, reason: Any, properties: Any) -> None:
-        self._reason = reason.value
-        self._refused = str(reason) if reason.is_failure else ""
-        if not self._refused and self._on_connected is not None:
-            self._on_connected(client)
-        self._answered.set()
+        if reason.is_failure:
+            text = f"{self._broker} refuses the connection: {reason}"
+            self._answer(HeadwaterError(text) if reason.value in REFUSALS else ExternalSystemError(text))
+        elif self._topics:
+            client.subscribe(self._topics)  # `_subscribed` gets the answer
+        else:
+            self._answer(None)
+
+    def _subscribed(self, client: Any, userdata: Any, mid: int, reasons: list[Any], properties: Any) -> None:
+        errors = []
+        for (topic, qos), reason in zip(self._topics, reasons, strict=True):
+            if reason.is_failure:
+                errors.append(f"{self._broker} refuses the subscription to '{topic}': {reason}")
+            elif reason.value < qos:
+                errors.append(
+                    f"{self._broker} grants QoS {reason.value} for '{topic}', not {qos}: it would not send again what "
+                    "gets lost. Let the broker grant it, or set qos=0 to accept that"
+                )
+        if errors and self._first.done() and self._on_refused is not None:
+            self._on_refused(HeadwaterError(errors[0]))
+        self._answer(HeadwaterError(errors[0]) if errors else None)
+
+    def _answer(self, error: HeadwaterError | None) -> None:
+        if not self._first.done():
+            self._first.set_result(error)
+
+    @property
+    def _broker(self) -> str:
+        return f"{self.owner}: MQTT broker {self._where.host}:{self._where.port}"
 
     def connect(self) -> None:
-        """Raises if the broker is not there, or does not let us in."""
-        where = f"{self._where.host}:{self._where.port}"
+        """Returns when all topics are subscribed to. Raises if the broker is not there, or does not let us in."""
         try:
             self.client.connect(
                 self._where.host, self._where.port, clean_start=self._clean, properties=self._connect_properties
             )
         except (OSError, ValueError) as error:
+            where = f"{self._where.host}:{self._where.port}"
             raise ExternalSystemError(f"{self.owner}: cannot connect to MQTT broker {where}: {error}") from None
         self.client.loop_start()
-        if not self._answered.wait(CONNECT_SECONDS):
-            raise ExternalSystemError(f"{self.owner}: MQTT broker {where} does not answer")
-        if self._refused:
-            text = f"{self.owner}: MQTT broker {where} refuses the connection: {self._refused}"
-            raise HeadwaterError(text) if self._reason in REFUSALS else ExternalSystemError(text)
+        try:
+            refused = self._first.result(CONNECT_SECONDS)
+        except TimeoutError:
+            raise ExternalSystemError(f"{self._broker} does not answer") from None
+        if refused is not None:
+            raise refused
 
     def close(self) -> None:
         self.client.disconnect()

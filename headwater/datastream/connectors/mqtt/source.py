@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from headwater.common.errors import ConfigurationError
+from headwater.common.errors import ConfigurationError, HeadwaterError
 from headwater.common.rejected import Rejected
 from headwater.common.serialization import DeserializationSchema
 from headwater.datastream.connectors.buffered_source import MOST, Buffer, BufferedSource, Feed, Position, Received
@@ -87,7 +87,8 @@ class _MqttFeed(Feed):
             source.connection,
             source.client_id,
             keeps_session=source.qos > 0,
-            on_connected=lambda client: client.subscribe([(topic, source.qos) for topic in source.topics]),
+            topics=[(topic, source.qos) for topic in source.topics],
+            on_refused=self._refused,
             receive_maximum=MOST,  # so that `put` never waits: that would be the thread that keeps the connection alive
         )
         self._buffer: Buffer | None = None
@@ -101,6 +102,10 @@ class _MqttFeed(Feed):
         self._client.client.on_message = self._message
         self._client.client.on_disconnect = self._disconnected
         self._client.connect()
+
+    def _refused(self, error: HeadwaterError) -> None:
+        assert self._buffer is not None
+        self._buffer.fail(error)
 
     def _disconnected(self, *_: Any) -> None:
         with self._lock:

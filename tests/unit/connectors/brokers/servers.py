@@ -127,13 +127,13 @@ MOSQUITTO = ("mosquitto", "libwebsockets17", "libcjson1", "libev4", "libuv1", "l
 
 
 @contextlib.contextmanager
-def mosquitto(directory: Path, password: str = "", port: int = 0) -> Iterator[int]:
+def mosquitto(directory: Path, password: str = "", port: int = 0, *more: str) -> Iterator[int]:
     """An MQTT broker that keeps sessions on disk. Yields its port."""
     home = unpacked("mosquitto", MOSQUITTO)
     port = port or free_port()
     libraries = {"LD_LIBRARY_PATH": f"{home}/usr/lib/x86_64-linux-gnu:{home}/lib/x86_64-linux-gnu"}
     settings = [f"listener {port} 127.0.0.1", "persistence true", f"persistence_location {directory}/"]
-    settings += ["autosave_interval 1", "autosave_on_changes true", "max_inflight_messages 1000", "user root"]
+    settings += [*more, "autosave_interval 1", "autosave_on_changes true", "max_inflight_messages 1000", "user root"]
     if password:
         secrets = directory / "passwords"
         secrets.write_text(f"user:{password}\n")

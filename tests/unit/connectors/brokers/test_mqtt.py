@@ -97,6 +97,13 @@ def test_a_driver_that_dies_loses_nothing(step: str, port: int) -> None:
     assert sum(counted.values()) <= 60 + 40, "and not more than what was not acknowledged comes again"
 
 
+def test_a_broker_that_grants_less_than_the_source_needs_is_an_error(tmp_path: Path) -> None:
+    with mosquitto(tmp_path, "", 0, "max_qos 0") as port:
+        source = MqttSource(MqttConnection("127.0.0.1", port), ["a", "b"], name())
+        with pytest.raises(HeadwaterError, match=r"MqttSource: MQTT broker .* grants QoS 0 for 'a', not 1.*qos=0"):
+            run_once(source)
+
+
 def test_what_a_checkpoint_has_is_acknowledged_and_does_not_come_again(port: int) -> None:
     topic, client_id, other = name(), name(), Other(port)
     connection = MqttConnection("127.0.0.1", port)
