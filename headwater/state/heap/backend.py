@@ -106,16 +106,27 @@ class HeapKeyedStateBackend(StoreBackend[HeapStore]):
             log = store.changes()
             if registered.form.delta_is_whole():
                 log = store.log_of_all(log)
-            for group, keys in self._by_key_group(store.keys_changed(log), registered.layout).items():
-                entries = store.delta_entries(keys, log)
+            for group, entries in self._delta_entries(store, log, registered.layout):
                 if entries:
                     sections.append(self._section(name, registered.layout, group, entries))
         sections += self.event_timers.delta_sections()
         sections += self.processing_timers.delta_sections()
         return sections
 
+    def _delta_entries(
+        self, store: HeapStore, log: dict[Any, Any], layout: StateLayout
+    ) -> Iterator[tuple[int, Entries]]:
+        if isinstance(store, HeapColumns):
+            yield from store.delta_by_group(log, self.max_parallelism)
+            return
+        for group, keys in self._by_key_group(store.keys_changed(log), layout).items():
+            yield group, store.delta_entries(keys, log)
+
     def _full_entries(self, registered: Registered[HeapStore]) -> Iterator[tuple[int, Entries]]:
         store = registered.store
+        if isinstance(store, HeapColumns):
+            yield from store.full_by_group(self.max_parallelism)
+            return
         for group, keys in self._by_key_group(store.keys_stored(), registered.layout).items():
             yield group, store.full_entries(keys)
 
@@ -126,7 +137,7 @@ class HeapKeyedStateBackend(StoreBackend[HeapStore]):
     # --- all keys
 
     def number_of_entries(self) -> int:
-        return sum(len(registered.store.keys_stored()) for registered in self._states.values())
+        return sum(registered.store.number() for registered in self._states.values())
 
     def _pairs_of(self, store: HeapStore, key: Any) -> list[Any]:
         return [pair for pair in store.keys_stored() if pair[0] == key]

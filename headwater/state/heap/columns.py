@@ -6,17 +6,16 @@ A key has a number; its row is at that place of every array. A dead row stays un
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from itertools import repeat
-from typing import Any, Protocol
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Protocol, cast
 
 import numpy as np
 
 from headwater.state.api import ValueState
+from headwater.state.heap.key_index import DictIndex, Ids, IntegerIndex, KeyIndex, grown, index_of
 from headwater.state.heap.store import ABSENT, HeapStore, KeyScope
-from headwater.state.snapshot.entries import ValueEntries
-
-Ids = np.ndarray[tuple[int], np.dtype[np.int64]]
+from headwater.state.snapshot.entries import Entries, ValueEntries
+from headwater.state.snapshot.packed import Packed
 
 _PIECES_AT_MOST = 64
 _SMALL = 4096
@@ -34,6 +33,9 @@ class RowForm(Protocol):
 
     def columns(self, rows: Sequence[Any]) -> list[np.ndarray]:
         """Rows as arrays."""
+
+    def packed(self, columns: Sequence[np.ndarray]) -> Packed:
+        """Arrays as rows in the form of a snapshot."""
 
 
 class Piece:
@@ -62,13 +64,12 @@ class Piece:
 class HeapColumns(HeapStore, ValueState[Any]):
     """{key: row}, as arrays."""
 
-    __slots__ = ("_alive", "_columns", "_compact_at", "_form", "_index", "_keys", "_serial")
+    __slots__ = ("_alive", "_columns", "_compact_at", "_form", "_index", "_serial")
 
     def __init__(self, scope: KeyScope, form: RowForm) -> None:
         super().__init__(scope)
         self._form = form
-        self._index: dict[Any, int] = {}
-        self._keys: list[Any] = []
+        self._index: KeyIndex = DictIndex()
         self._alive = np.zeros(0, np.bool_)
         self._columns = [np.zeros(0, kind) for kind in form.kinds]
         self._serial = 0
@@ -78,16 +79,15 @@ class HeapColumns(HeapStore, ValueState[Any]):
 
     def read(self, keys: Sequence[Any]) -> Piece:
         """The rows of keys, each of which comes once. Where there is none, `alive` is False, and columns are any."""
-        ids = np.fromiter(map(self._index.get, keys, repeat(-1)), np.int64, len(keys))
-        new = np.flatnonzero(ids < 0)
-        if len(new):
-            first, count = len(self._keys), len(self._keys) + len(new)
-            if count > len(self._alive):
-                self._grow(count)
-            added = list(keys) if len(new) == len(keys) else [keys[place] for place in new.tolist()]
-            self._keys += added
-            self._index.update(zip(added, range(first, count), strict=True))
-            ids[new] = np.arange(first, count)
+        if not len(self._index):
+            self._index = index_of(keys)
+        ids = self._index.numbers(keys)
+        if ids is None:
+            assert isinstance(self._index, IntegerIndex)
+            self._index = DictIndex(self._index.all_keys())
+            ids = self._index.numbers(keys)
+        if len(self._index) > len(self._alive):
+            self._grow(len(self._index))
         return Piece(ids, self._alive[ids], [column[ids] for column in self._columns])
 
     def write(self, before: Piece, alive: np.ndarray, columns: Sequence[np.ndarray]) -> None:
@@ -104,8 +104,8 @@ class HeapColumns(HeapStore, ValueState[Any]):
     def _grow(self, count: int) -> None:
         # Readers in other threads keep the arrays that they have.
         room = max(2 * len(self._alive), count, 64)
-        self._columns = [_grown(column, room) for column in self._columns]
-        self._alive = _grown(self._alive, room)
+        self._columns = [grown(column, room) for column in self._columns]
+        self._alive = grown(self._alive, room)
 
     # --- one key
 
@@ -123,7 +123,7 @@ class HeapColumns(HeapStore, ValueState[Any]):
             self.write(before, np.ones(1, np.bool_), self._form.columns([value]))
 
     def clear(self) -> None:
-        if self._scope.current_key in self._index:
+        if self._index.find(self._scope.current_key) is not None:
             self.update(None)
 
     # --- epochs
@@ -131,7 +131,7 @@ class HeapColumns(HeapStore, ValueState[Any]):
     def commit(self, *, cut: bool = False) -> None:
         super().commit(cut=cut)
         self._since = self._joined(self._since)
-        if len(self._keys) >= self._compact_at:
+        if len(self._index) >= self._compact_at:
             self._compact()
 
     def checkpoint_completed(self, keep_as: int | None = None, *, join: bool = False) -> None:
@@ -149,10 +149,14 @@ class HeapColumns(HeapStore, ValueState[Any]):
     def _joined(self, log: dict[int, Piece]) -> dict[int, Piece]:
         """Make one piece of many, or of those that together are longer than the state."""
         length = sum(len(piece.ids) for piece in log.values())
-        if len(log) < 2 or (len(log) < _PIECES_AT_MOST and length < max(2 * len(self._keys), _SMALL)):
+        if len(log) < 2 or (len(log) < _PIECES_AT_MOST and length < max(2 * len(self._index), _SMALL)):
             return log
         pieces = [log[serial] for serial in sorted(log)]
-        ids, firsts = np.unique(np.concatenate([piece.ids for piece in pieces]), return_index=True)
+        every = np.concatenate([piece.ids for piece in pieces])
+        place = np.full(len(self._index), -1)
+        place[every[::-1]] = np.arange(len(every) - 1, -1, -1)  # the last assignment wins: the oldest piece
+        ids = np.flatnonzero(place >= 0)
+        firsts = place[ids]
         alive = np.concatenate([piece.alive for piece in pieces])[firsts]
         columns = [np.concatenate(parts)[firsts] for parts in zip(*(piece.columns for piece in pieces), strict=True)]
         return {min(log): Piece(ids, alive, columns)}
@@ -160,35 +164,35 @@ class HeapColumns(HeapStore, ValueState[Any]):
     def _compact(self) -> None:
         """Forget dead rows that no log knows. Called between epochs, with the lock held."""
         logs = [self._since, self._in_flight, *self._kept.values()]
-        wanted = self._alive[: len(self._keys)].copy()
+        wanted = self._alive[: len(self._index)].copy()
         for log in logs:
             for piece in log.values():
                 wanted[piece.ids] = True
         kept = np.flatnonzero(wanted)
-        if 2 * len(kept) <= len(self._keys):
+        if 2 * len(kept) <= len(self._index):
             moved_to = np.cumsum(wanted) - 1
-            self._keys = [self._keys[number] for number in kept.tolist()]
-            self._index = dict(zip(self._keys, range(len(kept)), strict=True))
+            self._index = self._index.kept(kept)
             self._columns = [column[kept] for column in self._columns]
             self._alive = self._alive[kept]
             for log in logs:
                 log.update({serial: piece.moved(moved_to) for serial, piece in log.items()})
-        self._compact_at = max(2 * len(self._keys), 2 * _SMALL)
+        self._compact_at = max(2 * len(self._index), 2 * _SMALL)
 
     # --- for readers
 
     def keys_stored(self) -> list[Any]:
-        return [self._keys[number] for number in np.flatnonzero(self._alive).tolist()]
+        return self._index.keys(np.flatnonzero(self._alive))
 
     def some_keys(self, most: int) -> list[Any]:
-        return [self._keys[number] for number in np.flatnonzero(self._alive)[:most].tolist()]
+        return self._index.keys(np.flatnonzero(self._alive)[:most])
 
     def number(self) -> int:
         return int(np.count_nonzero(self._alive))
 
     def current(self, key: Any) -> Any:
-        number = self._index.get(key)
-        if number is None or not self._alive[number]:
+        number = self._index.find(key)
+        alive = self._alive  # a key may have a number before there is room for its row
+        if number is None or number >= len(alive) or not alive[number]:
             return ABSENT
         return self._form.rows([column[number : number + 1] for column in self._columns])[0]
 
@@ -196,7 +200,7 @@ class HeapColumns(HeapStore, ValueState[Any]):
         return self.committed(key)  # a write may be half done
 
     def before(self, key: Any, entry: Any, log: dict[int, Piece]) -> Any:
-        number = self._index.get(key)
+        number = self._index.find(key)
         for serial in sorted(log) if number is not None else ():
             piece = log[serial]
             place = piece.place_of(number)  # type: ignore[arg-type]
@@ -209,7 +213,7 @@ class HeapColumns(HeapStore, ValueState[Any]):
         return self.keys_stored()
 
     def _candidates_in(self, log: dict[int, Piece]) -> list[Any]:
-        return [self._keys[number] for piece in log.values() for number in piece.ids[piece.alive].tolist()]
+        return [key for piece in log.values() for key in self._index.keys(piece.ids[piece.alive])]
 
     # --- snapshots
 
@@ -220,35 +224,49 @@ class HeapColumns(HeapStore, ValueState[Any]):
 
     def keys_changed(self, log: dict[int, Piece]) -> list[Any]:
         """The keys in `log`, but for those that came and went."""
+        return self._index.keys(self._changed(log))
+
+    def _changed(self, log: dict[int, Piece]) -> Ids:
         changed, was = np.zeros((2, len(self._alive)), np.bool_)
         for serial in sorted(log, reverse=True):
             piece = log[serial]
             changed[piece.ids], was[piece.ids] = True, piece.alive
-        return [self._keys[number] for number in np.flatnonzero(changed & (was | self._alive)).tolist()]
+        return np.flatnonzero(changed & (was | self._alive))
 
     def keys_written(self) -> list[Any]:
         return self.keys_changed(self.undo)
 
     def written(self, keys: list[Any]) -> tuple[list[Any], ...]:
-        found = self.full_entries(key for key in keys if self._alive[self._index[key]])
-        return found.keys, found.values
+        ids = np.array([self._index.find(key) for key in keys], np.int64)
+        ids = ids[self._alive[ids]]
+        return self._index.keys(ids), self._rows(ids)
+
+    def delta_by_group(self, log: dict[int, Piece], max_parallelism: int) -> Iterator[tuple[int, Entries]]:
+        return self._by_group(self._changed(log), max_parallelism)
+
+    def full_by_group(self, max_parallelism: int) -> Iterator[tuple[int, Entries]]:
+        return self._by_group(np.flatnonzero(self._alive), max_parallelism)
+
+    def _by_group(self, ids: Ids, max_parallelism: int) -> Iterator[tuple[int, Entries]]:
+        """The entries of those keys in the form of a snapshot: arrays stay arrays."""
+        groups = self._index.groups(ids, max_parallelism).astype(np.uint16)  # numpy sorts these by radix
+        order = np.argsort(groups, kind="stable")
+        ids, groups = ids[order], groups[order]
+        bounds = np.flatnonzero(np.diff(groups, prepend=-1, append=-1)) if len(ids) else ids
+        for start, end in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
+            some = ids[start:end]
+            alive = self._alive[some]
+            present, gone = (some, some[:0]) if alive.all() else (some[alive], some[~alive])
+            rows = self._form.packed([column[present] for column in self._columns]) if len(present) else []
+            keys, deleted = (self._index.packed(each) if len(each) else [] for each in (present, gone))
+            yield int(groups[start]), ValueEntries(*cast(tuple[list[Any], ...], (keys, rows, deleted)))
 
     def delta_entries(self, keys: Iterable[Any], log: dict[int, Piece]) -> ValueEntries:
-        changed = list(keys)
-        ids = self._numbers(changed)
-        alive = self._alive[ids]
-        if alive.all():
-            return ValueEntries(changed, self._rows(ids))
-        deleted = [changed[place] for place in np.flatnonzero(~alive).tolist()]
-        present = [changed[place] for place in np.flatnonzero(alive).tolist()]
-        return ValueEntries(present, self._rows(ids[alive]), deleted)
+        raise NotImplementedError("arrays are stored by `delta_by_group`")
 
     def full_entries(self, keys: Iterable[Any]) -> ValueEntries:
         present = list(keys)
-        return ValueEntries(present, self._rows(self._numbers(present)))
-
-    def _numbers(self, keys: list[Any]) -> np.ndarray:
-        return np.fromiter(map(self._index.__getitem__, keys), np.int64, len(keys))
+        return ValueEntries(present, self._rows(np.array([self._index.find(key) for key in present], np.int64)))
 
     def _rows(self, ids: np.ndarray) -> list[Any]:
         return list(self._form.rows([column[ids] for column in self._columns]))
@@ -258,9 +276,3 @@ class HeapColumns(HeapStore, ValueState[Any]):
         self.write(before, np.ones(len(before.ids), np.bool_), self._form.columns(entries.values))
         self.remove(self.read(entries.deleted))
         self.undo = {}
-
-
-def _grown(column: np.ndarray, room: int) -> np.ndarray:
-    grown = np.zeros(room, column.dtype)
-    grown[: len(column)] = column
-    return grown

@@ -13,7 +13,13 @@ from xxhash import xxh32_intdigest
 
 from headwater.common.errors import InvalidKeyError
 from headwater.common.types import Row
-from headwater.state.keys.stable_hash import hash_int64, hash_integers, pack_signed, stable_hash
+from headwater.state.keys.stable_hash import (
+    hash_int64,
+    hash_integer_tuples,
+    hash_integers,
+    pack_signed,
+    stable_hash,
+)
 
 if TYPE_CHECKING:
     import numpy
@@ -23,6 +29,7 @@ __all__ = [
     "MAX_PARALLELISM_LIMIT",
     "KeyRouter",
     "by_key_group",
+    "groups_of_integers",
     "key_group",
     "key_group_range",
     "pairs_by_key_group",
@@ -71,6 +78,14 @@ def by_key_group(keys: Iterable[Any], max_parallelism: int) -> dict[int, list[An
         else:
             groups[group] = [key]
     return dict(sorted(groups.items()))
+
+
+def groups_of_integers(arrays: Sequence[NDArray[numpy.int64]], max_parallelism: int) -> NDArray[numpy.uint32] | None:
+    """Return the key groups of integers (one array), or of tuples of them; None if not all can be hashed so."""
+    if not len(arrays[0]):
+        return arrays[0].astype("u4")
+    hashes = hash_int64(arrays[0].copy()) if len(arrays) == 1 else hash_integer_tuples(arrays)
+    return None if hashes is None else hashes % max_parallelism
 
 
 def pairs_by_key_group(pairs: Iterable[Any], max_parallelism: int) -> dict[int, list[Any]]:
@@ -127,9 +142,9 @@ class KeyRouter(dict[Any, int]):
         targets: list[int] = self._owners(hashes).tolist()
         return targets
 
-    def route_int64(self, keys: NDArray[numpy.int64]) -> NDArray[numpy.uint32] | None:
-        """Like `route_integers`, of an array, which it changes."""
-        hashes = hash_int64(keys)
+    def route_int64(self, arrays: Sequence[NDArray[numpy.int64]]) -> NDArray[numpy.uint32] | None:
+        """Like `route_integers`, of one array, which it changes, or of tuples of several."""
+        hashes = hash_int64(arrays[0]) if len(arrays) == 1 else hash_integer_tuples(arrays)
         return None if hashes is None else self._owners(hashes)
 
     def _owners(self, hashes: NDArray[numpy.uint32]) -> NDArray[numpy.uint32]:

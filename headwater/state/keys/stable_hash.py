@@ -95,16 +95,45 @@ def hash_integers(keys: Sequence[Any]) -> NDArray[numpy.uint32] | None:
 
 def hash_int64(integers: NDArray[numpy.int64]) -> NDArray[numpy.uint32] | None:
     """Return `stable_hash` of each; None if one is too large. Changes the array."""
-    import numpy
-
     if integers.max() >= _HASH_MODULUS or integers.min() <= -_HASH_MODULUS:
         return None
     integers[integers == -1] = -2  # as Python's hash() does
     lanes = integers.view("<u4").reshape(-1, 2)  # little end first, as `pack_signed` writes them
-    hashed = numpy.full(len(integers), 0x165667B1 + 8, numpy.uint32)
-    for lane in (lanes[:, 0], lanes[:, 1]):
+    return _xxh32((lanes[:, 0], lanes[:, 1]))
+
+
+def hash_integer_tuples(arrays: Sequence[NDArray[numpy.int64]]) -> NDArray[numpy.uint32] | None:
+    """Return `stable_hash` of tuples, a part from each array; None if one is too large, or they have too many parts."""
+    import numpy
+
+    if len(arrays) > _PARTS_AT_MOST:
+        return None
+    parts = [hash_int64(array.copy()) for array in arrays]
+    lanes: list[NDArray[numpy.uint32]] = []
+    before: Any = numpy.uint32(ord("("))
+    for part in parts:
+        if part is None:
+            return None
+        lanes.append(before | (part << numpy.uint32(8)))
+        before = part >> numpy.uint32(24)
+    return _xxh32(lanes, before)
+
+
+_PARTS_AT_MOST = 3
+"""xxh32 is another function from 16 bytes on."""
+
+
+def _xxh32(lanes: Sequence[NDArray[numpy.uint32]], last: NDArray[numpy.uint32] | None = None) -> NDArray[numpy.uint32]:
+    """xxh32 of fewer than 16 bytes: four in each lane, little end first, and perhaps a last one."""
+    import numpy
+
+    hashed = numpy.full(len(lanes[0]), 0x165667B1 + 4 * len(lanes) + (last is not None), numpy.uint32)
+    for lane in lanes:
         hashed += lane * numpy.uint32(0xC2B2AE3D)
         hashed = ((hashed << numpy.uint32(17)) | (hashed >> numpy.uint32(15))) * numpy.uint32(0x27D4EB2F)
+    if last is not None:
+        hashed += last * numpy.uint32(0x165667B1)
+        hashed = ((hashed << numpy.uint32(11)) | (hashed >> numpy.uint32(21))) * numpy.uint32(0x9E3779B1)
     hashed ^= hashed >> numpy.uint32(15)
     hashed *= numpy.uint32(0x85EBCA77)
     hashed ^= hashed >> numpy.uint32(13)

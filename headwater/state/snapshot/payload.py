@@ -1,8 +1,8 @@
 """The bytes of a section: a pickle. Errors name the state, and the place inside the value that cannot be pickled.
 
 A payload is the pickle (protocol 5) of `(FORMAT, layout, columns)`: a `StateLayout` as a plain tuple, and the columns
-of the state's `Entries`. A column of tuples of one width, the most frequent keys and values, is itself stored as
-columns: that is a third faster to pickle and to read.
+of the state's `Entries`, in the forms of `packed.py`. A column of tuples of one width, the most frequent keys and
+values, is itself stored as columns: that is a third faster to pickle and to read. Format 2 had no arrays.
 
 If dataclasses or NamedTuples are among the values, their schemas follow the pickle: ::
 
@@ -18,7 +18,6 @@ import io
 import pickle
 import struct
 from collections.abc import Iterable, Iterator
-from operator import itemgetter
 from typing import Any, Final, NamedTuple
 
 import cloudpickle
@@ -30,11 +29,11 @@ from headwater.state.evolution.schema import ClassNotes, ClassSchema, decode_sch
 from headwater.state.restricted import StandIns
 from headwater.state.snapshot.entries import Entries, entries_of
 from headwater.state.snapshot.layout import StateLayout
+from headwater.state.snapshot.packed import packed, transposed, unpacked
 
-FORMAT = 2
+FORMAT = 3
+_READ: Final = (2, FORMAT)
 PROTOCOL = 5
-
-_WORTH_PACKING: Final = 8
 
 _FOOT: Final = struct.Struct("<I4s")
 _MAGIC: Final = b"HWS1"
@@ -115,7 +114,7 @@ def decode_restricted(payload: bytes, stand_ins: StandIns, uid: str, name: str) 
 
 
 def _decoded(content: Any, changes: tuple[ClassChange, ...], uid: str, name: str) -> Decoded:
-    if not isinstance(content, tuple) or len(content) != 3 or content[0] != FORMAT:
+    if not isinstance(content, tuple) or len(content) != 3 or content[0] not in _READ:
         found = content[0] if isinstance(content, tuple) and content else type(content).__qualname__
         raise StateError(
             f"state '{name}' of operator '{uid}' has format {found!r}, expected {FORMAT}; it was written by another "
@@ -123,7 +122,7 @@ def _decoded(content: Any, changes: tuple[ClassChange, ...], uid: str, name: str
         )
     try:
         layout = StateLayout.stored(content[1])
-        return Decoded(layout, entries_of(layout.kind, tuple(map(_unpacked, content[2]))), changes)
+        return Decoded(layout, entries_of(layout.kind, tuple(map(unpacked, content[2]))), changes)
     except (TypeError, ValueError) as error:
         raise StateError(f"state '{name}' of operator '{uid}' cannot be read: {error}") from error
 
@@ -131,28 +130,9 @@ def _decoded(content: Any, changes: tuple[ClassChange, ...], uid: str, name: str
 def _packed_columns(columns: tuple[list[Any], ...], key_width: int) -> tuple[Any, ...]:
     """Pack the columns of entries. The first and the last one have keys; headwater's own tuples need no inspection."""
     if key_width == 1:
-        return tuple(map(_packed, columns))
+        return tuple(map(packed, columns))
     keys, *content, deleted = columns
-    return (_transposed(keys, key_width), *map(_packed, content), _transposed(deleted, key_width))
-
-
-def _transposed(column: list[Any], width: int) -> Any:
-    return tuple([list(map(itemgetter(place), column)) for place in range(width)]) if column else column
-
-
-def _packed(column: Any) -> Any:
-    """Turn a list of equally long tuples into a tuple of columns, `([first elements], ...)`. Others stay unchanged."""
-    if column.__class__ is not list or len(column) < _WORTH_PACKING or set(map(type, column)) != {tuple}:
-        return column
-    if len(set(map(len, column))) != 1 or not column[0]:
-        return column
-    return _transposed(column, len(column[0]))
-
-
-def _unpacked(column: Any) -> Any:
-    if column.__class__ is not tuple:
-        return column
-    return list(zip(*column, strict=True))
+    return (transposed(keys, key_width), *map(packed, content), transposed(deleted, key_width))
 
 
 def _load(payload: bytes, changes: tuple[ClassChange, ...]) -> tuple[Any, tuple[ClassChange, ...]]:

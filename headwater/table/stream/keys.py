@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from headwater.state.heap.key_index import IntegerKeys
 from headwater.state.keys.key_groups import KeyRouter
 from headwater.table.stream.changes import Changes
 from headwater.table.stream.numbering import numbered
@@ -28,6 +29,12 @@ class KeyColumns:
         """The key of each row."""
         return _keys([changes.rows.column(place) for place in self.places], len(changes))
 
+    def batch(self, changes: Changes) -> Sequence[Any]:
+        """As `of`, kept as arrays if the keys are integers."""
+        columns = [changes.rows.column(place) for place in self.places]
+        stored = [found for column in columns if (found := integers_of(column)) is not None]
+        return IntegerKeys(stored) if stored and len(stored) == len(columns) else self.of(changes)
+
     def split(self, changes: Changes, max_parallelism: int, parallelism: int) -> list[tuple[int, Changes]]:
         """Cut changes by target partition, for an edge with `Exchange.SPLIT`."""
         router = self._routers.get((max_parallelism, parallelism))
@@ -45,7 +52,8 @@ class KeyColumns:
     def _targets(self, changes: Changes, router: KeyRouter) -> np.ndarray:
         """The partition of each row. Numbers are hashed together, other keys once each."""
         columns = [changes.rows.column(place) for place in self.places]
-        if len(columns) == 1 and (stored := integers_of(columns[0])) is not None:
+        stored = [found for column in columns if (found := integers_of(column)) is not None]
+        if stored and len(stored) == len(columns):
             found = router.route_int64(stored)
             if found is not None:
                 return found

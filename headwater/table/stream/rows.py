@@ -81,6 +81,10 @@ def _thawed(value: Any, kind: pa.DataType) -> Any:
     return math.nan if pa.types.is_floating(kind) and value == NAN else value
 
 
+def is_frozen_as_integer(kind: pa.DataType) -> bool:
+    return _storage(kind) is not None
+
+
 def _storage(kind: pa.DataType) -> pa.DataType | None:
     """The integers that times are; None for all else."""
     if pa.types.is_timestamp(kind) or pa.types.is_duration(kind):

@@ -113,7 +113,7 @@ def test_damaged_bytes_are_refused() -> None:
 
 @pytest.mark.parametrize("content", [(1, ("value", False, False), ([], [], [])), (), [], "x"], ids=repr)
 def test_another_format_is_refused(content: Any) -> None:
-    with pytest.raises(StateError, match=r"expected 2; it was written by another version.*run the job with that one"):
+    with pytest.raises(StateError, match=r"expected 3; it was written by another version.*run the job with that one"):
         payload.decode(pickle.dumps(content), "u", "s")
 
 

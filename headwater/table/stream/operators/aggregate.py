@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from headwater.state.heap.key_index import some_of
 from headwater.state.keys.key_groups import key_group
 from headwater.table.plan.expressions import AggregateCall, Column
 from headwater.table.stream.changes import Changes
@@ -86,8 +87,8 @@ class GroupAggregateOperator(EpochOperator):
         changes = taken[0] if self._held is None else self._held.in_time(taken[0])
         epoch = GroupedChanges.of(changes, self.keys, self.frame(len(changes)))
         if self._has_one_row and not len(changes):
-            epoch.keys.append(())
-        if epoch.keys:
+            epoch.keys = [()]
+        if len(epoch.keys):
             self._update(epoch)
         if self._held is not None:
             self._emit_due()
@@ -122,10 +123,10 @@ class GroupAggregateOperator(EpochOperator):
         return [counts if call is None else found[call.meaning] for call in self._results]
 
     def _write(
-        self, keys: list[Any], entries: Any, kept: np.ndarray, counts: pa.Array, accumulators: Accumulators
+        self, keys: Sequence[Any], entries: Any, kept: np.ndarray, counts: pa.Array, accumulators: Accumulators
     ) -> None:
         if not kept.all():
-            gone = [keys[place] for place in np.flatnonzero(~kept).tolist()]
+            gone = some_of(keys, np.flatnonzero(~kept))
             for call in self._by_meaning.values():
                 call.clear(gone)
         self._groups.write(keys, entries, counts, accumulators, kept)

@@ -20,11 +20,12 @@ from headwater.state.heap.backend import HeapKeyedStateBackend
 from headwater.state.heap.columns import HeapColumns, Piece
 from headwater.state.keyed_backend import KeyedStateBackend
 from headwater.state.many_keys import update_all, values_of
+from headwater.state.snapshot.packed import Packed, packed_array, packed_repeat, packed_rows
 from headwater.state.ttl.config import StateTtlConfig
 from headwater.table.stream.operators.aggregate_calls import Call
 from headwater.table.stream.operators.aggregate_state import with_ttl
 from headwater.table.stream.operators.row_state import Row
-from headwater.table.stream.rows import frozen_column, thawed_column
+from headwater.table.stream.rows import frozen_column, is_frozen_as_integer, thawed_column
 
 GROUPS = "groups"
 
@@ -206,6 +207,20 @@ class GroupForm:
         thawed = self.thawed(columns, np.ones(len(columns[0]), np.bool_))
         return list(zip([self._layout] * len(columns[0]), *map(frozen_column, thawed), strict=True))
 
+    def packed(self, columns: Sequence[np.ndarray]) -> Packed:
+        given = iter(columns)
+        found = [packed_repeat(self._layout, len(columns[0]))]
+        for kind, stored in zip(self._types, self._stored, strict=True):
+            values = next(given)
+            valid = None if stored is None else next(given)
+            if valid is not None and _as_numbers(kind, values):
+                found.append(packed_array(values, valid))
+            elif valid is None:
+                found.append(values.tolist())
+            else:
+                found.append(frozen_column(pa.array(values, mask=~valid, from_pandas=False).view(kind)))
+        return packed_rows(found)
+
     def columns(self, rows: Sequence[Any]) -> list[np.ndarray]:
         given = list(map(self._adapted, rows))
         kinds = enumerate(self._types, _ROWS)
@@ -219,6 +234,13 @@ def _stored(kind: pa.DataType) -> Any:
     if pa.types.is_temporal(kind) and not pa.types.is_interval(kind):
         return np.dtype(f"i{kind.bit_width // 8}")
     return None
+
+
+def _as_numbers(kind: pa.DataType, values: np.ndarray) -> bool:
+    """Whether `frozen_column` leaves values of that type as the numbers that they are stored as."""
+    if pa.types.is_floating(kind):
+        return not np.isnan(values).any()
+    return pa.types.is_integer(kind) or is_frozen_as_integer(kind)
 
 
 @cache

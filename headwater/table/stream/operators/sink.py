@@ -16,6 +16,7 @@ from headwater.table.plan.expressions import Column
 from headwater.table.stream.changes import Changes, schema_of
 from headwater.table.stream.keys import KeyColumns
 from headwater.table.stream.numbering import numbered
+from headwater.table.stream.operators.aggregate_differences import differs
 from headwater.table.stream.operators.base import ChangesOperator, EpochOperator
 from headwater.table.stream.operators.row_state import RowState, by_key
 from headwater.table.stream.rows import frozen_rows, thawed_rows
@@ -85,15 +86,22 @@ class ChangelogSinkOperator(EpochOperator):
         self.encoder.open()
 
     def finish(self, taken: list[Changes]) -> None:
-        changes = taken[0].netted()
+        changes = taken[0] if self.key is not None else taken[0].netted()
         if not len(changes):
             return
         found = self._at_once(changes)
+        if found is None:
+            changes = changes.netted()
         places, kinds = self._one_by_one(changes) if found is None else found
+        if not kinds:
+            return
         self.output.emit(self.encoder.encode(changes.rows.take(pa.array(places, pa.int64())), kinds), None)
 
     def _at_once(self, changes: Changes) -> tuple[Any, list[RowKind]] | None:
-        """Where the sink's rows are in `changes`, and their kinds; None if a key has several rows that go or come."""
+        """Where the sink's rows are in `changes`, and their kinds; None if a key has several rows that go or come.
+
+        Without a key, changes must be netted.
+        """
         weights = changes.weight_array()
         if np.abs(weights).max() > 1:
             return None
@@ -110,10 +118,20 @@ class ChangelogSinkOperator(EpochOperator):
                 return None
         there = pairs >= 0
         updated = there[:, 0] & there[:, 1]
+        if self.key is not None and updated.any():
+            equal = ~self._changed(changes.rows, pairs[updated])
+            there[np.flatnonzero(updated)[equal]] = False
         kinds = np.where(updated[:, None], _UPDATE, _ALONE)
         if self.upsert:
             there[updated, 0] = False
         return pairs[there], kinds[there].tolist()
+
+    def _changed(self, rows: pa.RecordBatch, pairs: np.ndarray) -> np.ndarray:
+        """Whether two rows differ: the one that goes, and the one that comes with the same key."""
+        changed = np.zeros(len(pairs), np.bool_)
+        for column in rows.columns:
+            changed |= differs(*(column.take(pa.array(pairs[:, each])) for each in (0, 1)))
+        return changed
 
     def _one_by_one(self, changes: Changes) -> tuple[Any, list[RowKind]]:
         """As `_at_once`, for any number of rows of a key."""

@@ -10,12 +10,13 @@ import pyarrow as pa
 
 from headwater.operators.functions.runtime_context import RuntimeContext
 from headwater.operators.window.base import LATE_RECORDS_DROPPED
+from headwater.state.heap.key_index import IntegerKeys
 from headwater.state.timers import TimerQueue
 from headwater.table.plan.expressions import Column
 from headwater.table.stream.changes import Changes
 from headwater.table.stream.keys import KeyColumns
 from headwater.table.stream.operators.base import EpochOperator
-from headwater.table.stream.operators.windows_time import clock_of
+from headwater.table.stream.operators.windows_time import clock_of, last_ms
 
 
 class HeldWindows:
@@ -38,10 +39,8 @@ class HeldWindows:
         """Leave out rows of windows that were over before the epoch. They are counted."""
         if not self._event_time or not len(changes):
             return changes
-        ends = changes.rows.column(self._column).cast(pa.int64()).dictionary_encode()
-        before = self._operator.watermark_before
-        over = np.array([self._clock_ms(end) - 1 <= before for end in ends.dictionary.to_pylist()])
-        late = over[ends.indices.to_numpy()]
+        ends = changes.rows.column(self._column).cast(pa.int64()).to_numpy()
+        late = last_ms(ends, self._clock_ms) <= self._operator.watermark_before
         if not late.any():
             return changes
         self._late_dropped.inc(int(np.count_nonzero(late)))
@@ -79,5 +78,7 @@ class HeldWindows:
 
     def _last_ms(self, keys: Sequence[Any]) -> np.ndarray:
         """The last millisecond of the window of each key."""
+        if isinstance(keys, IntegerKeys):
+            return last_ms(keys.arrays[self._place], self._clock_ms)
         ends = keys if self._single else (key[self._place] for key in keys)
         return np.fromiter((self._clock_ms(end) - 1 for end in ends), np.int64, len(keys))

@@ -36,6 +36,14 @@ def clock_of(zone: str, zoned: bool) -> Callable[[int], int]:
     return instant_ms
 
 
+def last_ms(ends_us: np.ndarray, instant_ms: Callable[[int], int]) -> np.ndarray:
+    """The last millisecond of each window on the clock of watermarks. Windows have few different ends."""
+    known: np.ndarray = np.sort(ends_us)
+    known = known[np.diff(known, prepend=known[:1] - 1) != 0]
+    lasts = np.fromiter((instant_ms(end) - 1 for end in known.tolist()), np.int64, len(known))
+    return lasts[np.searchsorted(known, ends_us)]
+
+
 def local_ms(times: pa.Array, zone: str) -> np.ndarray:
     """Times of a time attribute in milliseconds, those of TIMESTAMP_LTZ as local times. There must be no NULL."""
     if times.type.tz is not None:
