@@ -29,7 +29,8 @@ def main() -> None:
     for name in options.only or []:
         if not any(case.startswith(name) for case in names):
             parser.error(f"no case is called {name!r}; there are: {', '.join(names)}")
-    chosen = [case for case in cases if not options.only or any(case.name.startswith(name) for name in options.only)]
+    only = [name for given in options.only or names for name in _called(given, names)]
+    chosen = [case for case in cases if case.name in only]
 
     facts = machine.describe(() if options.no_peers else (FLINK, BYTEWAX))
     if machine.load() > BUSY_LOAD:
@@ -45,6 +46,11 @@ def main() -> None:
     print(f"\nwritten to {folder / 'RESULTS.md'}")
     for verdict in report.judge(suite.targets(cores), results, quick=options.quick):
         print(f"  {verdict['verdict']:<13} {verdict['target']}: {verdict['measured']} (promised {verdict['promised']})")
+
+
+def _called(given: str, names: list[str]) -> list[str]:
+    """The case of that name, or those whose names begin so."""
+    return [given] if given in names else [name for name in names if name.startswith(given)]
 
 
 if __name__ == "__main__":

@@ -6,22 +6,20 @@ subtracted.
 
 from __future__ import annotations
 
-import tempfile
+import sys
 import time
 from pathlib import Path
 
 from benchmarks.harness.cpu import CpuWatch, mark_processes
-from benchmarks.nexmark.__main__ import write
-from benchmarks.nexmark.generator import Nexmark
-from benchmarks.nexmark.queries import query, tables
+from benchmarks.nexmark.inputs import WARM_EVENTS, csv_files
+from benchmarks.nexmark.queries import query as text_of
+from benchmarks.nexmark.queries import tables
 from benchmarks.workload import arguments, report
 from headwater.table import EnvironmentSettings, TableEnvironment
 
-WARM_EVENTS = 1_000
 
-
-def run(folder: Path, name: str, parallelism: int) -> float:
-    """Seconds from the start of the job to its end."""
+def prepared(folder: Path, parallelism: int) -> TableEnvironment:
+    """An environment with the tables over the files in `folder`."""
     environment = TableEnvironment.create(EnvironmentSettings.in_streaming_mode())
     for key, value in {
         "parallelism.default": str(parallelism),
@@ -31,24 +29,31 @@ def run(folder: Path, name: str, parallelism: int) -> float:
         environment.get_config().set(key, value)
     for statement in tables(str(folder)):
         environment.execute_sql(statement)
-    result = environment.sql_query(query(name))
+    environment.execute_sql(
+        "CREATE TEMPORARY FUNCTION count_char AS 'benchmarks.nexmark.functions.count_char' LANGUAGE PYTHON"
+    )
+    return environment
+
+
+def run(folder: Path, name: str, parallelism: int) -> float:
+    """Seconds from the start of the job to its end."""
+    environment = prepared(folder, parallelism)
+    result = environment.sql_query(text_of(name))
     columns = ", ".join(f"`{each.name}` {each.type.sql()}" for each in result.get_schema().fields)
     environment.execute_sql(f"CREATE TABLE nowhere ({columns}) WITH ('connector' = 'blackhole')")
     started = time.monotonic()
-    environment.execute_sql(f"INSERT INTO nowhere {query(name)}").wait()
+    environment.execute_sql(f"INSERT INTO nowhere {text_of(name)}").wait()
     return time.monotonic() - started
 
 
 def main() -> None:
     options = arguments(records=1_000_000, parallelism=2, query="q0")
     mark = mark_processes()
-    with tempfile.TemporaryDirectory() as folder:
-        for part, events in (("warm", WARM_EVENTS), ("all", options.records)):
-            write(Path(folder, part), events, options.parallelism, "csv", Nexmark())
-        for _ in range(2):
-            start_s = run(Path(folder, "warm"), options.query, options.parallelism)
-        with CpuWatch(mark) as watch:
-            seconds = max(run(Path(folder, "all"), options.query, options.parallelism) - start_s, 1e-3)
+    warm, folder = (csv_files(sys.executable, n, options.parallelism) for n in (WARM_EVENTS, options.records))
+    for _ in range(2):
+        start_s = run(warm, options.query, options.parallelism)
+    with CpuWatch(mark) as watch:
+        seconds = max(run(folder, options.query, options.parallelism) - start_s, 1e-3)
     report(
         records=options.records,
         seconds=seconds,

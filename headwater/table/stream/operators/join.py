@@ -16,8 +16,7 @@ from headwater.table.plan.expressions import Column, Rex
 from headwater.table.stream.changes import Changes, concatenated
 from headwater.table.stream.operators.join_base import LEFT, PAIRED, RIGHT, KeyedJoin
 from headwater.table.stream.operators.join_pairs import Blocks
-from headwater.table.stream.operators.join_state import Gathered, JoinState
-from headwater.table.stream.operators.row_state import Row
+from headwater.table.stream.operators.join_state import ChangedRows, Gathered, JoinState
 
 
 class JoinOperator(KeyedJoin):
@@ -52,12 +51,13 @@ class JoinOperator(KeyedJoin):
 
     def finish(self, taken: list[Changes]) -> None:
         out: list[Changes] = []
-        changed: list[dict[Any, dict[Row, int]]] = []
+        changed: list[ChangedRows] = []
         for side in (LEFT, RIGHT):
             matchable, nulls = self.matchable(side, taken[side])
-            changed.append(self.by_key(side, matchable))
+            keys, weights = self.keys[side].of(matchable), matchable.weight_array().tolist()
+            changed.append(ChangedRows(matchable.rows, keys, weights))
             out += self.unmatchable(side, nulls)
-        touched = list(dict.fromkeys([*changed[LEFT], *changed[RIGHT]]))
+        touched = list(dict.fromkeys([*changed[LEFT].of_keys, *changed[RIGHT].of_keys]))
         if touched:
             self.backend.prefetch(touched)
             self._join(touched, changed, out)
@@ -65,8 +65,8 @@ class JoinOperator(KeyedJoin):
         # Pairs are distinct. Only if a key may be NULL can a pair look like a row that stands alone.
         self.emit(found.netted() if any(self.kept) and not self.strict[LEFT] else found)
 
-    def _join(self, touched: list[Any], changed: list[dict[Any, dict[Row, int]]], out: list[Changes]) -> None:
-        sides = (Gathered(), Gathered())
+    def _join(self, touched: list[Any], changed: list[ChangedRows], out: list[Changes]) -> None:
+        sides = Gathered(changed[LEFT]), Gathered(changed[RIGHT])
         totals = np.zeros((2, 2, len(touched)), np.int64)  # [side][before, after][key]
         if not self.by_row:
             for side in (LEFT, RIGHT):
@@ -74,11 +74,11 @@ class JoinOperator(KeyedJoin):
                     totals[side] = self._states[side].count(touched, changed[side])
         if self.needs_pairs:
             for side in (LEFT, RIGHT):
-                sides[side].add_keys(self._states[side], touched, changed[side], everything=changed[1 - side])
+                sides[side].add_keys(self._states[side], touched, everything=changed[1 - side].of_keys)
         else:
             begin_or_end = np.flatnonzero((totals[RIGHT, 0] > 0) != (totals[RIGHT, 1] > 0)).tolist()
             everything = {touched[number] for number in begin_or_end}
-            sides[LEFT].add_keys(self._states[LEFT], touched, changed[LEFT], everything)
+            sides[LEFT].add_keys(self._states[LEFT], touched, everything)
         matches = self.join(sides, blocks_of if self.needs_pairs else None, totals, out)
         for side in (LEFT, RIGHT):
             self._store(side, touched, sides[side], matches[side])

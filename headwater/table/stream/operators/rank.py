@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain, compress
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from headwater.table.stream.keys import KeyColumns
 from headwater.table.stream.numbering import numbered
 from headwater.table.stream.operators.base import EpochOperator
 from headwater.table.stream.operators.groups import Groups
-from headwater.table.stream.operators.rank_rows import key_rows
+from headwater.table.stream.operators.rank_rows import RowList, key_rows
 from headwater.table.stream.operators.row_state import Row, by_key
 from headwater.table.stream.operators.sort_order import order_codes, order_columns, sorted_groups
 from headwater.table.stream.operators.windows_held import HeldWindows
@@ -76,38 +77,78 @@ class RankOperator(EpochOperator):
 
     def finish(self, taken: list[Changes]) -> None:
         changes = taken[0] if self._held is None else self._held.in_time(taken[0])
-        changes = self._candidates(changes) if self._bounded else changes.netted()
-        changed = by_key(self.keys.of(changes), frozen_rows(changes.rows), changes.weight_array().tolist())
-        keys = list(changed)
-        if self._held is not None:
-            self._apply(changed)
-            self._held.hold(keys)
-            keys = self._held.due()
-        if not keys:
-            return
-        before = self._gathered(keys)
+        keys, out = self._merged(changes) if self._bounded else self._updated(changes.netted())
         if self._held is None:
-            self._apply(changed)
-            gone = Changes(self._within(before)).negated()
-            come = Changes(self._within(self._gathered(keys)))
-            self.emit(concatenated([gone, come], self.schema).netted())
-        else:
-            self.emit(Changes(self._within(before)))
+            if out:
+                self.emit(concatenated(out, self.schema).netted())
+            return
+        self._held.hold(keys)
+        if keys := self._held.due():
+            self.emit(Changes(self._within(self._gathered(keys))))
             self._take_away(keys, self._rows.rows(keys))
 
-    def _apply(self, changed: dict[Any, list[tuple[Row, int]]]) -> None:
-        self._rows.apply(changed, self.context.epoch)
-        if not self._bounded:
-            return
+    def _updated(self, changes: Changes) -> tuple[list[Any], list[Changes]]:
+        """Bring the rows of keys up to date. Return the keys and, but for windows, what that changes."""
+        changed = by_key(self.keys.of(changes), frozen_rows(changes.rows), changes.weight_array().tolist())
         keys = list(changed)
+        if self._held is not None or not keys:
+            self._rows.apply(changed, self.context.epoch)
+            return keys, []
+        gone = self._within(self._gathered(keys))
+        self._rows.apply(changed, self.context.epoch)
+        return keys, [Changes(gone).negated(), Changes(self._within(self._gathered(keys)))]
+
+    def _merged(self, changes: Changes) -> tuple[list[Any], list[Changes]]:
+        """The same for rows that only come: they are sorted once, together with those that are kept."""
+        new = changes.rows
+        if changes.weights is not None:
+            new = new.take(pa.array(np.repeat(np.arange(len(changes)), changes.weights), pa.int64()))
+        if not new.num_rows:
+            return [], []
+        numbers, firsts = numbered([new.column(place) for place in self.keys.places], new.num_rows)
+        keys = self.keys.of(Changes(new.take(pa.array(firsts))))
         held = self._rows.rows(keys)
-        groups = Groups.of(held, schema_of(self.inputs[0]))
-        numbers = groups.numbers()
-        beyond = self._beyond(groups.rows, numbers)
-        surplus: dict[int, list[Row]] = {}
-        for number, place in zip(numbers[beyond].tolist(), beyond.tolist(), strict=True):
-            surplus.setdefault(number, []).append(held[number][place - groups.offsets[number]])
-        self._take_away([keys[number] for number in surplus], list(surplus.values()))
+        groups = Groups.of(held, new.schema)
+        old = groups.rows.num_rows
+        rows = pa.concat_batches([groups.rows, new])
+        numbers = np.concatenate([groups.numbers(), numbers])
+        codes = order_codes(rows, self._order)
+        before, after = np.zeros((2, len(numbers)), np.int64)
+        found = sorted_groups(numbers[:old], [each[:old] for each in codes], self._latest_first)
+        before[found.order] = found.of_kind(self._kind)
+        found = sorted_groups(numbers, codes, self._latest_first)
+        after[found.order] = found.of_kind(self._kind)
+        last = self._last or 0
+        before[before > last] = after[after > last] = 0
+
+        self._keep(keys, held, new, numbers, np.flatnonzero(after))
+        if self._held is not None:
+            return keys, []
+        before[before < self._first] = after[after < self._first] = 0
+        differ = before != after if None in self._places else (before > 0) != (after > 0)
+        gone, come = np.flatnonzero(differ & (before > 0)), found.order[(differ & (after > 0))[found.order]]
+        out = [Changes(self._output(rows.take(pa.array(gone)), before[gone])).negated()] if len(gone) else []
+        return keys, [*out, Changes(self._output(rows.take(pa.array(come)), after[come]))]
+
+    def _keep(
+        self, keys: list[Any], held: list[list[Row]], new: pa.RecordBatch, numbers: np.ndarray, kept: np.ndarray
+    ) -> None:
+        """Store the rows at the places `kept` of what is held and new, whose keys have these numbers.
+
+        A row behind the last never comes back. A key of which no row that came is kept has what it had.
+        """
+        flat = list(chain.from_iterable(held))
+        written = np.zeros(len(keys), np.bool_)
+        written[numbers[kept[kept >= len(flat)]]] = True
+        written |= self._ttl_ms is not None
+        kept = kept[written[numbers[kept]]]
+        kept = kept[np.argsort(numbers[kept], kind="stable")]
+        came = iter(frozen_rows(new.take(pa.array(kept[kept >= len(flat)] - len(flat)))))
+        rows = [flat[place] if place < len(flat) else next(came) for place in kept.tolist()]
+        assert isinstance(self._rows, RowList)
+        self._rows.replace(
+            list(compress(keys, written)), rows, np.bincount(numbers[kept], minlength=len(keys))[written]
+        )
 
     def _take_away(self, keys: Sequence[Any], rows: Sequence[Sequence[Row]]) -> None:
         changed = {key: [(row, -1) for row in of_key] for key, of_key in zip(keys, rows, strict=True)}
@@ -121,21 +162,12 @@ class RankOperator(EpochOperator):
         found = sorted_groups(groups.numbers(), order_codes(groups.rows, self._order), self._latest_first)
         ranks = found.of_kind(self._kind)
         within = ranks >= self._first if self._last is None else (ranks >= self._first) & (ranks <= self._last)
-        rows = groups.rows.take(pa.array(found.order[within]))
-        ranked = pa.array(ranks[within])
+        return self._output(groups.rows.take(pa.array(found.order[within])), ranks[within])
+
+    def _output(self, rows: pa.RecordBatch, ranks: np.ndarray) -> pa.RecordBatch:
+        ranked = pa.array(ranks)
         columns = [ranked if place is None else rows.column(place) for place in self._places]
         return pa.RecordBatch.from_arrays(columns, schema=self.schema)
-
-    def _beyond(self, rows: pa.RecordBatch, numbers: np.ndarray) -> np.ndarray:
-        """The places of rows that rank behind the last."""
-        found = sorted_groups(numbers, order_codes(rows, self._order), self._latest_first)
-        return found.order[found.of_kind(self._kind) > (self._last or 0)]
-
-    def _candidates(self, changes: Changes) -> Changes:
-        """The rows of an epoch that may be within bounds: no more per key than that."""
-        numbers, _ = numbered([changes.rows.column(place) for place in self.keys.places], len(changes))
-        beyond = self._beyond(changes.rows, numbers)
-        return changes.take(np.delete(np.arange(len(changes)), beyond)) if len(beyond) else changes
 
     def next_event_timer(self) -> int | None:
         return self.backend.event_timers.peek()

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import repeat
 from typing import Any, Protocol
+
+import numpy as np
 
 from headwater.state.api import ValueState
 from headwater.state.descriptors import ValueStateDescriptor
@@ -11,6 +14,8 @@ from headwater.state.keyed_backend import KeyedStateBackend
 from headwater.state.many_keys import update_all, values_of
 from headwater.table.stream.operators.aggregate_state import ttl_config, with_ttl
 from headwater.table.stream.operators.row_state import ChangedRows, Row, RowState
+
+Counts = tuple[tuple[Row, int], ...]
 
 
 class KeyRows(Protocol):
@@ -38,14 +43,22 @@ class RowList:
     def __init__(self, backend: KeyedStateBackend, name: str, ttl_ms: int | None) -> None:
         self._backend = backend
         descriptor = with_ttl(ValueStateDescriptor(name), ttl_config(ttl_ms))
-        self._state: ValueState[tuple[tuple[Row, int], ...]] = backend.get_state(descriptor)  # type: ignore[assignment]
+        self._state: ValueState[Counts] = backend.get_state(descriptor)  # type: ignore[assignment]
 
     def rows(self, keys: Sequence[Any]) -> list[list[Row]]:
         return [[row for row, count in held for _ in range(count)] for held in self.counts(keys)]
 
-    def counts(self, keys: Sequence[Any]) -> list[tuple[tuple[Row, int], ...]]:
-        """How often each row of each key is there."""
+    def counts(self, keys: Sequence[Any]) -> list[Counts]:
+        """How often each row of each key is there. A row may come twice."""
         return [held or () for held in values_of(self._backend, self._state, keys)]
+
+    def replace(self, keys: Sequence[Any], rows: Sequence[Row], sizes: np.ndarray) -> None:
+        """Store other rows for each key, in order: so many of `rows`."""
+        entries = list(zip(rows, repeat(1)))
+        ends = np.cumsum(sizes)
+        parts = zip((ends - sizes).tolist(), ends.tolist(), strict=True)
+        after = [tuple(entries[start:end]) or None for start, end in parts]
+        update_all(self._backend, self._state, keys, values_of(self._backend, self._state, keys), after)
 
     def apply(self, changed: ChangedRows, epoch: int) -> None:
         keys = list(changed)
@@ -54,7 +67,7 @@ class RowList:
         update_all(self._backend, self._state, keys, before, after)
 
 
-def _applied(held: tuple[tuple[Row, int], ...] | None, changes: Sequence[tuple[Row, int]]) -> Any:
+def _applied(held: Counts | None, changes: Sequence[tuple[Row, int]]) -> Any:
     counts = dict(held or ())
     for row, weight in changes:
         count = counts.get(row, 0) + weight

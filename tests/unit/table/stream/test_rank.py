@@ -76,6 +76,17 @@ def test_only_the_top_is_kept_of_an_input_that_only_grows() -> None:
     assert len(made.operator._rows.rows(["a"])[0]) == 2  # type: ignore[attr-defined]
 
 
+def test_equal_rows_that_come_apart_are_taken_back_as_they_were_ranked() -> None:
+    made = Epochs(RankOperator(INPUT, (K,), [key(V)], 1, 4, RANK, "ROW_NUMBER", (S, RANK), append_only=True))
+    made.run([(("a", 2.0, "x", 0), 1), (("a", 2.0, "y", 0), 1)])
+    made.run([(("a", 2.0, "x", 0), 1)])
+    assert made.table == Counter([("x", 1), ("y", 2), ("x", 3)])
+    made.run([(("a", 1.0, "z", 0), 1)])
+    assert made.table == Counter([("z", 1), ("x", 2), ("y", 3), ("x", 4)])
+    made.run([(("a", 1.0, "z", 0), 2)])
+    assert made.table == Counter([("z", 1), ("z", 2), ("z", 3), ("x", 4)])
+
+
 TIME = Column(5, "ts", parse_type("TIMESTAMP(3)"))
 
 
