@@ -1,4 +1,4 @@
-"""The CSV files that both contenders read: made once per size and kept under `.bench`. The standard library only."""
+"""The CSV files that both contenders read, made once and kept under `.bench`. The standard library only."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ WARM_EVENTS = 1_000
 
 
 def csv_files(maker: str, events: int, files: int, rate: int = 10_000) -> Path:
-    """The folder with tables of `events`, so many per second of event time, in so many files each. `maker` is a Python that has headwater."""
+    """The folder with tables of `events`, so many per second of event time. `maker` is a Python that has headwater."""
     folder = ROOT / ".bench" / "nexmark" / f"{events}-at-{rate}-in-{files}"
     if not (folder / "complete").exists():
         command = [maker, "-m", "benchmarks.nexmark", "--events", str(events), "--rate", str(rate)]

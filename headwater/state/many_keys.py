@@ -1,4 +1,7 @@
-"""State of many keys at a time, for callers whose values are immutable. The heap does this with no checks per key."""
+"""State of many keys at a time, for callers whose values are immutable. The heap does this with no checks per key.
+
+Values must be made for each key: one large object that many share is written to each snapshot as often as it is there.
+"""
 
 from __future__ import annotations
 

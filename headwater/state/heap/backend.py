@@ -15,9 +15,10 @@ from headwater.state.heap.store import HeapStore, KeyScope
 from headwater.state.heap.value import HeapValueState
 from headwater.state.keys.key_groups import by_key_group, pairs_by_key_group
 from headwater.state.registered import Registered
+from headwater.state.snapshot import payload as codec
 from headwater.state.snapshot.entries import Entries
 from headwater.state.snapshot.layout import StateLayout
-from headwater.state.snapshot.section import Section
+from headwater.state.snapshot.section import KEYED, Section
 from headwater.state.store_backend import StoreBackend
 from headwater.state.timers import TimerQueue
 from headwater.state.ttl.expiring import TtlPolicy
@@ -129,6 +130,10 @@ class HeapKeyedStateBackend(StoreBackend[HeapStore]):
             return
         for group, keys in self._by_key_group(store.keys_stored(), registered.layout).items():
             yield group, store.full_entries(keys)
+
+    def _section(self, name: str, layout: StateLayout, group: int, entries: Entries) -> Section:
+        unshared = self._states[name].store.unshared
+        return Section(self.uid, KEYED, name, group, codec.encode(layout, entries, self.uid, name, unshared))
 
     def _by_key_group(self, keys: Iterable[Any], layout: StateLayout) -> dict[int, list[Any]]:
         """Return {key group: keys}, in the order of the groups. Key groups are computed only here, never per record."""

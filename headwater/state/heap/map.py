@@ -56,6 +56,7 @@ class HeapMapState(HeapStore, MapState[Any, Any]):
     def update_all(self, owners: Sequence[Any], keys: Sequence[Any], values: Sequence[Any]) -> None:
         """Store an entry in the map of each owner, or (None) remove it; see `headwater.state.many_keys`."""
         table, undo = self.table, self.undo
+        self.unshared = True
         for owner, key, value in zip(owners, keys, values, strict=True):
             entries, log = table.get(owner), undo.get(owner)
             if entries is None:

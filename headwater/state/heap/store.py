@@ -52,7 +52,8 @@ class HeapStore(ABC):
     """The table {key: ...} of one state. Subclasses add the shape; they are also the user's state objects."""
 
     __slots__ = (
-        "_gone", "_in_flight", "_kept", "_scope", "_since", "_spanning", "holds_mutable", "lock", "table", "undo",
+        "_gone", "_in_flight", "_kept", "_scope", "_since", "_spanning", "holds_mutable", "lock", "table",
+        "undo", "unshared",
     )  # fmt: skip
 
     def __init__(self, scope: KeyScope) -> None:
@@ -70,6 +71,8 @@ class HeapStore(ABC):
         self._gone = 0
         self.holds_mutable = False
         """True once something was stored that can change in place: from then on users get copies of what they read."""
+        self.unshared = False
+        """What is stored is rows that were made for it: see `payload.encode`."""
         self.lock: AbstractContextManager[Any] = nullcontext()
         """Callers of `committed` in other threads hold it."""
 

@@ -49,6 +49,7 @@ class HeapValueState(HeapStore, ValueState[Any]):
     def update_all(self, keys: Sequence[Any], before: Sequence[Any], values: Sequence[Any]) -> None:
         """Store an immutable value, or None, for each key, which has the value `before`."""
         table = self.table
+        self.unshared = True
         if None in before:
             before = [ABSENT if value is None else value for value in before]
         if self.undo:

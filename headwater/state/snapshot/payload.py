@@ -48,8 +48,12 @@ class Decoded(NamedTuple):
     """Classes in the entries that have changed. Objects of those with obstacles were read as `StoredRecord`s."""
 
 
-def encode(layout: StateLayout, entries: Entries, uid: str, name: str) -> bytes:
-    """Return the payload of one section. Raises `SerializationError` that names what cannot be pickled."""
+def encode(layout: StateLayout, entries: Entries, uid: str, name: str, unshared: bool = False) -> bytes:
+    """Return the payload of one section. Raises `SerializationError` that names what cannot be pickled.
+
+    `unshared`: nothing that can change, and nothing large, is stored in more than one place. Then nobody remembers what
+    has been written already, which is most of the work for rows of strings and numbers.
+    """
     columns = entries.columns()
     content = (FORMAT, tuple(layout), _packed_columns(columns, layout.key_width))
     notes = ClassNotes()
@@ -57,6 +61,8 @@ def encode(layout: StateLayout, entries: Entries, uid: str, name: str) -> bytes:
     try:
         pickler = pickle.Pickler(stream, PROTOCOL)
         pickler.dispatch_table = notes
+        # Objects of classes would each be written with the name of their class.
+        pickler.fast = unshared and pickle.STACK_GLOBAL not in pickle.dumps([each[:1] for each in columns], PROTOCOL)
         pickler.dump(content)
     except Exception:
         notes, stream = ClassNotes(), io.BytesIO()

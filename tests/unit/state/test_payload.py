@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import pickle
+import pickletools
 import subprocess
 import sys
 import threading
 from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -55,6 +57,18 @@ def test_keys_of_several_parts_are_stored_as_columns(kind: str, width: int, cont
         assert pickle.loads(data)[2][0] == tuple(map(list, zip(*keys, strict=True)))
     nothing = ValueEntries([], [], deleted)
     assert payload.decode(payload.encode(layout, nothing, "u", "s"), "u", "s").entries == nothing
+
+
+def test_rows_that_share_nothing_are_written_without_a_memo() -> None:
+    layout = StateLayout("map", ttl=False, namespaced=False)
+    plain = MapEntries.of_maps(list(range(20)), [{(n, f"x{n}"): (1, 0)} for n in range(20)])
+    data = payload.encode(layout, plain, "u", "s", unshared=True)
+    assert "MEMOIZE" not in {operation.name for operation, _, _ in pickletools.genops(data)}
+    assert payload.decode(data, "u", "s") == (layout, plain, ())
+    objects = MapEntries.of_maps(list(range(20)), [{(n, Decimal(n)): (1, 0)} for n in range(20)])
+    data = payload.encode(layout, objects, "u", "s", unshared=True)
+    assert data.count(b"Decimal") == 1
+    assert payload.decode(data, "u", "s") == (layout, objects, ())
 
 
 @pytest.mark.parametrize(
@@ -164,6 +178,7 @@ def test_payloads_with_and_without_schemas_can_both_be_read() -> None:
 _MAIN = """
 import pickle, sys
 from dataclasses import dataclass, field
+from decimal import Decimal
 import cloudpickle
 from headwater.state.evolution.schema import schema_of
 

@@ -91,7 +91,9 @@ class JoinOperator(KeyedJoin):
             written |= rows.matches != matches
         places = np.flatnonzero(written)
         keys, count = [touched[number] for number in rows.keys[places].tolist()], rows.after[places]
-        entries: list[Any] = list(zip(count.tolist(), matches[places].tolist(), strict=True))
+        known: dict[tuple[int, int], tuple[int, int]] = {}  # nearly all are equal
+        pairs = zip(count.tolist(), matches[places].tolist(), strict=True)
+        entries: list[Any] = [known.setdefault(pair, pair) for pair in pairs]
         for gone in np.flatnonzero(count == 0).tolist():
             entries[gone] = None
         self._states[side].rows.update(keys, [rows.rows[place] for place in places.tolist()], entries)
