@@ -153,11 +153,11 @@ class IntegerIndex(KeyIndex):
         given = _as_integers(key, len(self._arrays))
         if given is None:
             return None
-        table = self._table  # before the arrays: they have all keys of the table
-        arrays = self._arrays
+        table = self._table
         mask = len(table) - 1
         place = int(_places([np.array([part], np.int64) for part in given], table)[0])
         while (number := int(table[place])) >= 0:
+            arrays = self._arrays  # read after the number, whose key they have then
             if all(int(array[number]) == part for array, part in zip(arrays, given, strict=True)):
                 return number
             place = (place + 1) & mask
