@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from operator import length_hint
 from types import NoneType
@@ -111,7 +112,8 @@ class UserFunctionOperator(Operator):
         made = UserCodeError.from_exception(error, self.context.name, record, self.context.epoch)
         if isinstance(error, TypeError) and str(error).endswith(_NOT_ITERABLE) and _raised_here(error):
             cause = f"{made.cause_repr}; the function must return a list or another iterable, or yield its results"
-            return UserCodeError(made.operator_name, made.record_repr, made.epoch, made.user_traceback, cause)
+            shown = "".join(traceback.format_exception_only(error))  # no frame is the user's
+            return UserCodeError(made.operator_name, made.record_repr, made.epoch, shown, cause)
         return made
 
     def failure(self, error: Exception, values: Sequence[Any], position: Iterator[Any]) -> HeadwaterError:

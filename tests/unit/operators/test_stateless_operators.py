@@ -206,8 +206,9 @@ def test_what_is_not_a_function_is_refused_when_the_operator_is_made() -> None:
 
 def test_a_result_that_cannot_be_gone_through_gets_a_hint_and_the_functions_own_error_does_not() -> None:
     hint = "the function must return a list or another iterable, or yield its results"
-    with pytest.raises(UserCodeError, match=f"'int' object is not iterable.*; {hint}"):
+    with pytest.raises(UserCodeError, match=f"'int' object is not iterable.*; {hint}") as wrong:
         OneInputOperatorHarness(FlatMapOperator(lambda value: value)).process_element(5)
+    assert "flat_map.py" not in wrong.value.user_traceback, "frames of headwater explain nothing"
     with pytest.raises(UserCodeError) as caught:
         OneInputOperatorHarness(FlatMapOperator(lambda value: list(value))).process_element(5)
     assert hint not in str(caught.value)
