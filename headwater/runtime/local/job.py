@@ -126,6 +126,7 @@ class InProcessJob(Job):
         if isinstance(error, JobCrashed):
             # As the kernel does for a process that was killed: it takes the lock and the connections. Nothing else
             # happens in this `close`, because background work is done at once here.
+            self._requests.close()
             if self._coordinator is not None:
                 self._coordinator.close()
             self._start.release()
