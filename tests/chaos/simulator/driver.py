@@ -200,6 +200,7 @@ class SimulatedJob(Job):
             settings,
             progress,
             SimulatedBackground(driver.world.scheduler, driver.process, driver.world.patience),
+            requests=self._requests,
         )
         coordinator.driver = driver
         coordinator.clock = ProcessingClock(driver.wall_ms, driver.monotonic_ms)
