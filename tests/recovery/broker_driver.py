@@ -16,21 +16,19 @@ from headwater.datastream.connectors.nats import NatsSink, NatsSource
 from headwater.datastream.connectors.nats import sink as nats_sink
 from headwater.datastream.connectors.redis import RedisSink, RedisStreamsSource
 from headwater.datastream.connectors.redis import sink as redis_sink
-from headwater.runtime.epoch import fault
-from headwater.runtime.local.engine import InProcessEngine
-from tests.recovery.kafka_driver import Killer
+from tests.recovery.hitting import Hitter
 
 IN_COMMIT = ("before-delivery", "half-delivered", "delivered")
 
 
-def redis_job(url: str, killer: Killer) -> tuple[Source, Sink]:
+def redis_job(url: str, hitter: Hitter) -> tuple[Source, Sink]:
     real = redis_sink.RedisCommitter.deliver
 
     def deliver(self: Any, name: str, batch: list[Any], mark: int, after: int) -> Any:
-        killer.reached("before-delivery")
+        hitter.reached("before-delivery")
         found = real(self, name, batch, mark, after)
-        killer.reached("half-delivered")  # a script is whole, but an epoch has several
-        killer.reached("delivered")
+        hitter.reached("half-delivered")  # a script is whole, but an epoch has several
+        hitter.reached("delivered")
         return found
 
     redis_sink.RedisCommitter.deliver = deliver  # type: ignore[method-assign]
@@ -39,16 +37,16 @@ def redis_job(url: str, killer: Killer) -> tuple[Source, Sink]:
     return source.set_value_only_deserializer(SimpleStringSchema()).build(), sink.build()
 
 
-def nats_job(url: str, killer: Killer) -> tuple[Source, Sink]:
+def nats_job(url: str, hitter: Hitter) -> tuple[Source, Sink]:
     real = nats_sink.publish
 
     async def publish(client: Any, stream: str, messages: Any) -> None:
-        killer.reached("before-delivery")
+        hitter.reached("before-delivery")
         half = len(messages) // 2
         await real(client, stream, messages[:half])
-        killer.reached("half-delivered")
+        hitter.reached("half-delivered")
         await real(client, stream, messages[half:])
-        killer.reached("delivered")
+        hitter.reached("delivered")
 
     nats_sink.publish = publish
     source = NatsSource.builder().set_url(url).set_stream("IN").set_bounded()
@@ -60,18 +58,9 @@ def nats_job(url: str, killer: Killer) -> tuple[Source, Sink]:
 
 
 def main(which: str, url: str, directory: str, step: str, times: int) -> None:
-    killer = Killer(step, times)
-    fault.hook = killer.reached
-    run = InProcessEngine._run
-
-    def watched_run(*arguments: Any) -> Any:
-        killer.reached("begin")
-        acks = run(*arguments)
-        killer.reached("acked")
-        return acks
-
-    InProcessEngine._run = watched_run  # type: ignore[method-assign]
-    source, sink = {"redis": redis_job, "nats": nats_job}[which](url, killer)
+    hitter = Hitter(step, times)
+    hitter.watch_epochs()
+    source, sink = {"redis": redis_job, "nats": nats_job}[which](url, hitter)
     settings = {"headwater.master": IN_PROCESS, "execution.checkpointing.dir": directory}
     settings |= {"headwater.epoch.min-records": "20", "headwater.epoch.max-records": "20"}
     env = StreamExecutionEnvironment.get_execution_environment(Configuration.from_dict(settings))

@@ -11,18 +11,15 @@ from headwater.common import Configuration, Row, Types, WatermarkStrategy
 from headwater.common.config.values import IN_PROCESS
 from headwater.datastream import StreamExecutionEnvironment
 from headwater.datastream.connectors.jdbc import JdbcSink
-from headwater.runtime.epoch import fault
-from headwater.runtime.local.engine import InProcessEngine
 from tests.postgres_server import jdbc_url
-from tests.recovery.lake_driver import Killer
+from tests.recovery.hitting import Hitter
 from tests.unit.connectors.jdbc import tables
 from tests.unit.connectors.postgres_cdc.changelog import builder
 
 
 def main(uri: str, directory: str, step: str, times: int) -> None:
-    killer = Killer(step, times)
-    fault.hook = killer.reached
-    killer.watch(InProcessEngine, "_run", "begin", "acked")
+    hitter = Hitter(step, times)
+    hitter.watch_epochs()
     env = StreamExecutionEnvironment.get_execution_environment(
         Configuration.from_dict({"headwater.master": IN_PROCESS, "execution.checkpointing.dir": directory})
     )

@@ -6,8 +6,6 @@ that it gets there. With STEP "none" it runs to the end.
 
 from __future__ import annotations
 
-import os
-import signal
 import sys
 from typing import Any
 
@@ -16,27 +14,11 @@ from headwater.common.config.values import IN_PROCESS
 from headwater.datastream import StreamExecutionEnvironment
 from headwater.datastream.connectors.jdbc import postgres_copy
 from headwater.datastream.connectors.jdbc.postgres import Postgres
-from headwater.runtime.epoch import fault
-from headwater.runtime.local.engine import InProcessEngine
+from tests.recovery.hitting import Hitter
 from tests.unit.connectors.jdbc import tables
 
 IN_COMMIT = ("before-transaction", "after-lock", "in-copy", "after-rows", "after-mark", "after-commit")
 """Steps inside the commit of a partition's output."""
-
-
-class Hitter:
-    """Counts how often a step was reached, and sends this process a signal."""
-
-    def __init__(self, step: str, times: int, number: signal.Signals = signal.SIGKILL) -> None:
-        self._step = step
-        self._left = times
-        self._signal = number
-
-    def reached(self, step: str | None, epoch: int = 0) -> None:
-        if step == self._step:
-            self._left -= 1
-            if self._left == 0:
-                os.kill(os.getpid(), self._signal)
 
 
 def watch_commits(hitter: Hitter) -> None:
@@ -92,16 +74,7 @@ def watch_commits(hitter: Hitter) -> None:
 
 def main(uri: str, directory: str, step: str, times: int, records: int) -> None:
     hitter = Hitter(step, times)
-    fault.hook = hitter.reached
-    run = InProcessEngine._run
-
-    def watched_run(*arguments: Any) -> Any:
-        hitter.reached("begin")
-        acks = run(*arguments)
-        hitter.reached("acked")
-        return acks
-
-    InProcessEngine._run = watched_run  # type: ignore[method-assign]
+    hitter.watch_epochs()
     watch_commits(hitter)
     env = StreamExecutionEnvironment.get_execution_environment(
         Configuration.from_dict(

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import pickle
-import signal
 import sys
 
 from headwater.checkpoint.output_files import StoredOutputFiles
 from headwater.checkpoint.paths import CheckpointLayout
 from headwater.common.connector import CommitterContext
-from tests.recovery.jdbc_driver import Hitter, watch_commits
+from tests.recovery.hitting import STOP, Hitter
+from tests.recovery.jdbc_driver import watch_commits
 from tests.unit.connectors.jdbc import tables
 
 if __name__ == "__main__":
     uri, directory, step = sys.argv[1:]
-    watch_commits(Hitter(step, 1, signal.SIGSTOP))
+    watch_commits(Hitter(STOP + step, 1))
     committer = tables.sink(uri).create_committer()
     committer.open(CommitterContext("job1", "sink", "sink", StoredOutputFiles(CheckpointLayout(directory), "sink"), 1))
     committables = pickle.load(sys.stdin.buffer)

@@ -6,8 +6,6 @@ that it gets there. With STEP "none" it runs to the end.
 
 from __future__ import annotations
 
-import os
-import signal
 import sys
 from typing import Any
 
@@ -15,8 +13,7 @@ from headwater.common import Configuration, SimpleStringSchema, WatermarkStrateg
 from headwater.common.config.values import IN_PROCESS
 from headwater.datastream import StreamExecutionEnvironment
 from headwater.datastream.connectors.kafka import KafkaOffsetsInitializer, KafkaSource, committer
-from headwater.runtime.epoch import fault
-from headwater.runtime.local.engine import InProcessEngine
+from tests.recovery.hitting import Hitter
 from tests.unit.connectors.kafka import clients
 
 IN_COMMIT = ("before-transaction", "after-send", "after-mark", "after-commit")
@@ -30,59 +27,36 @@ _CALLS = {
 """{call of the producer: (step before it, step after it)}"""
 
 
-class Killer:
-    """Counts how often a step was reached, and ends the process."""
-
-    def __init__(self, step: str, times: int) -> None:
-        self._step = step
-        self._left = times
-
-    def reached(self, step: str | None, epoch: int = 0) -> None:
-        if step == self._step:
-            self._left -= 1
-            if self._left == 0:
-                os.kill(os.getpid(), signal.SIGKILL)
-
-
 class WatchedProducer:
     """A producer whose calls are steps."""
 
-    def __init__(self, producer: Any, killer: Killer) -> None:
+    def __init__(self, producer: Any, hitter: Hitter) -> None:
         self._producer = producer
-        self._killer = killer
+        self._hitter = hitter
 
     def __getattr__(self, name: str) -> Any:
         call = getattr(self._producer, name)
         before, after = _CALLS.get(name, (None, None))
 
         def watched(*arguments: Any, **options: Any) -> Any:
-            self._killer.reached(before)
+            self._hitter.reached(before)
             if before == "after-send":
                 self._producer.flush(30)
             answer = call(*arguments, **options)
-            self._killer.reached(after)
+            self._hitter.reached(after)
             return answer
 
         return watched
 
 
 def main(servers: str, directory: str, step: str, times: int) -> None:
-    killer = Killer(step, times)
-    fault.hook = killer.reached
-    run = InProcessEngine._run
-
-    def watched_run(*arguments: Any) -> Any:
-        killer.reached("begin")
-        acks = run(*arguments)
-        killer.reached("acked")
-        return acks
-
-    InProcessEngine._run = watched_run  # type: ignore[method-assign]
+    hitter = Hitter(step, times)
+    hitter.watch_epochs()
     make = committer.producer
 
     def watched(*arguments: Any) -> Any:
         client = make(*arguments)
-        client.client = WatchedProducer(client.client, killer)
+        client.client = WatchedProducer(client.client, hitter)
         return client
 
     committer.producer = watched  # type: ignore[assignment]

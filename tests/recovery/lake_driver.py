@@ -7,8 +7,6 @@ with SIGSTOP. With STEP "none" it runs to the end.
 
 from __future__ import annotations
 
-import os
-import signal
 import sys
 from pathlib import Path
 from typing import Any
@@ -24,8 +22,7 @@ from headwater.datastream.connectors.delta import sink as delta
 from headwater.datastream.connectors.file_store import LocalFiles
 from headwater.datastream.connectors.file_system import BucketAssigner, FileSink, RollingPolicy
 from headwater.datastream.connectors.iceberg import sink as iceberg
-from headwater.runtime.epoch import fault
-from headwater.runtime.local.engine import InProcessEngine
+from tests.recovery.hitting import Hitter
 
 IN_COMMIT = {
     "files": ("before-grow", "after-grow", "before-rename", "after-rename", "before-delete"),
@@ -34,32 +31,6 @@ IN_COMMIT = {
 }
 """Steps inside the commit of an epoch's output, by kind."""
 SCHEMA = pa.schema([("key", pa.string()), ("n", pa.int64())])
-
-
-class Killer:
-    """Counts how often a step was reached, and ends the process, or stops it."""
-
-    def __init__(self, step: str, times: int) -> None:
-        self._signal = signal.SIGSTOP if step.startswith("stop@") else signal.SIGKILL
-        self._step = step.removeprefix("stop@")
-        self._left = times
-
-    def reached(self, step: str | None, epoch: int = 0) -> None:
-        if step == self._step:
-            self._left -= 1
-            if self._left == 0:
-                os.kill(os.getpid(), self._signal)
-
-    def watch(self, owner: Any, name: str, before: str | None, after: str | None) -> None:
-        method = getattr(owner, name)
-
-        def watched(*arguments: Any) -> Any:
-            self.reached(before)
-            answer = method(*arguments)
-            self.reached(after)
-            return answer
-
-        setattr(owner, name, watched)
 
 
 def make_sink(kind: str, place: str) -> Sink:
@@ -80,18 +51,17 @@ def make_sink(kind: str, place: str) -> Sink:
 
 
 def main(kind: str, place: str, directory: str, step: str, times: int, count: int) -> None:
-    killer = Killer(step, times)
-    fault.hook = killer.reached
-    killer.watch(InProcessEngine, "_run", "begin", "acked")
+    hitter = Hitter(step, times)
+    hitter.watch_epochs()
     if kind == "files":
-        killer.watch(LocalFiles, "grow", "before-grow", "after-grow")
-        killer.watch(LocalFiles, "rename", "before-rename", "after-rename")
-        killer.watch(LocalFiles, "delete", "before-delete", None)
+        hitter.watch(LocalFiles, "grow", "before-grow", "after-grow")
+        hitter.watch(LocalFiles, "rename", "before-rename", "after-rename")
+        hitter.watch(LocalFiles, "delete", "before-delete", None)
     else:
         committer = delta._DeltaCommitter if kind == "delta" else iceberg._IcebergCommitter
-        killer.watch(committer, "append", "before-append", "after-append")
-        killer.watch(committer, "read_mark", "before-mark", None)
-        killer.watch(committer, "_join", None, "after-join")
+        hitter.watch(committer, "append", "before-append", "after-append")
+        hitter.watch(committer, "read_mark", "before-mark", None)
+        hitter.watch(committer, "_join", None, "after-join")
     env = StreamExecutionEnvironment.get_execution_environment(
         Configuration.from_dict(
             {

@@ -27,19 +27,23 @@ from headwater.datastream.connectors.nats import NatsSink
 from headwater.datastream.connectors.redis import RedisSink
 from headwater.testing import STEPS, assert_same_records, in_process
 from tests.recovery.broker_driver import IN_COMMIT
+from tests.recovery.hitting import ROOT, STOP, outlive_a_zombie
 from tests.recovery.size import DOWN_SECONDS, KILLS
 from tests.unit.connectors.brokers.servers import free_port, nats_server, redis_server
 
-ROOT = Path(__file__).resolve().parents[2]
 RECORDS_PER_KILL = 60
+
+
+def command(which: str, url: str, directory: Path, step: str, times: int) -> list[str]:
+    return [sys.executable, "-m", "tests.recovery.broker_driver", which, url, str(directory), step, str(times)]
 
 
 def killed_at_every_step(which: str, url: str, directory: Path) -> None:
     steps = [step for step in (*STEPS, *IN_COMMIT) for _ in range(KILLS)]
     killed: Counter[str] = Counter()
     for number, step in enumerate([*steps, "none"]):
-        command = [sys.executable, "-m", "tests.recovery.broker_driver", which, url, str(directory), step]
-        done = subprocess.run([*command, str(1 + number % 2)], cwd=ROOT, capture_output=True, text=True, timeout=120)
+        run = command(which, url, directory, step, 1 + number % 2)
+        done = subprocess.run(run, cwd=ROOT, capture_output=True, text=True, timeout=120)
         assert done.returncode in (0, -signal.SIGKILL), done.stdout + done.stderr
         killed[step] += done.returncode != 0
     assert min(killed[step] for step in steps) >= KILLS, killed
@@ -120,6 +124,23 @@ def expected(count: int) -> list[str]:
     return [f"k{key} {number}" for key in range(7) for number in range(1, len(range(key, count, 7)) + 1)]
 
 
+def fill_redis(url: str, count: int) -> redis.Redis:
+    client = redis.Redis.from_url(url)
+    for number in range(count):
+        client.xadd("in", {"value": number})
+    return client
+
+
+async def fill_nats(url: str, count: int, **out: Any) -> None:
+    connection = await nats.connect(url)
+    js = connection.jetstream()
+    await js.add_stream(name="IN", subjects=["in"])
+    await js.add_stream(name="OUT", subjects=["out"], **out)
+    for number in range(count):
+        await js.publish("in", str(number).encode())
+    await connection.close()
+
+
 COUNT = RECORDS_PER_KILL * (KILLS * (len(STEPS) + len(IN_COMMIT)) + 1)
 
 
@@ -128,9 +149,7 @@ COUNT = RECORDS_PER_KILL * (KILLS * (len(STEPS) + len(IN_COMMIT)) + 1)
 @pytest.mark.timeout(7200 if KILLS > 1 else 240)
 def test_redis(tmp_path: Path) -> None:
     with redis_server(tmp_path) as url:
-        client = redis.Redis.from_url(url)
-        for number in range(COUNT):
-            client.xadd("in", {"value": number})
+        client = fill_redis(url, COUNT)
         killed_at_every_step("redis", url, tmp_path / "checkpoints")
         assert_same_records([each.decode() for each in client.lrange("out", 0, -1)], expected(COUNT))
 
@@ -139,17 +158,29 @@ def test_redis(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(7200 if KILLS > 1 else 240)
 def test_nats(tmp_path: Path) -> None:
-    async def prepare(url: str) -> None:
-        connection = await nats.connect(url)
-        js = connection.jetstream()
-        await js.add_stream(name="IN", subjects=["in"])
-        # The server forgets ids at once: what is there must be found by looking.
-        await js.add_stream(name="OUT", subjects=["out"], duplicate_window=0.1)
-        for number in range(COUNT):
-            await js.publish("in", str(number).encode())
-        await connection.close()
-
     with nats_server(tmp_path / "nats") as url:
-        asyncio.run(prepare(url))
+        # The server forgets ids at once: what is there must be found by looking.
+        asyncio.run(fill_nats(url, COUNT, duplicate_window=0.1))
         killed_at_every_step("nats", url, tmp_path / "checkpoints")
         assert_same_records(asyncio.run(with_js(url, messages)), expected(COUNT))
+
+
+@pytest.mark.recovery
+@pytest.mark.slow
+@pytest.mark.timeout(240)
+@pytest.mark.parametrize("which", ["redis", "nats"])
+def test_a_stopped_driver_that_goes_on_later_changes_nothing(tmp_path: Path, which: str) -> None:
+    count = 200
+    with (redis_server if which == "redis" else nats_server)(tmp_path) as url:
+        client = fill_redis(url, count) if which == "redis" else asyncio.run(fill_nats(url, count))
+        checkpoints = tmp_path / "checkpoints"
+
+        def end() -> None:
+            done = subprocess.run(command(which, url, checkpoints, "none", 0), cwd=ROOT, capture_output=True, text=True)
+            assert done.returncode == 0, done.stdout + done.stderr
+
+        def check() -> None:
+            found = [each.decode() for each in client.lrange("out", 0, -1)] if client else None
+            assert_same_records(asyncio.run(with_js(url, messages)) if found is None else found, expected(count))
+
+        outlive_a_zombie(command(which, url, checkpoints, f"{STOP}before-delivery", 2), checkpoints, end, check)

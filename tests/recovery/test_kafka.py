@@ -20,11 +20,11 @@ from headwater.common import Types, WatermarkStrategy
 from headwater.datastream import StreamExecutionEnvironment
 from headwater.testing import STEPS, in_process
 from headwater.testing.kafka import KafkaBroker
+from tests.recovery.hitting import ROOT, STOP, outlive_a_zombie
 from tests.recovery.kafka_driver import IN_COMMIT
 from tests.recovery.size import DOWN_SECONDS, KILLS
 from tests.unit.connectors.kafka import clients
 
-ROOT = Path(__file__).resolve().parents[2]
 KILLS_PER_JOB = 11
 RECORDS_PER_KILL = 60
 """Three epochs: a driver gets that far before the next kill at the latest."""
@@ -52,9 +52,14 @@ def test_a_broker_that_is_down_for_a_while_costs_only_time(at: str) -> None:
         assert clients.values(servers, "out") == sorted(f"k {number}" for number in range(count))
 
 
+def command(servers: str, directory: Path, step: str, times: int) -> list[str]:
+    return [sys.executable, "-m", "tests.recovery.kafka_driver", servers, str(directory), step, str(times)]
+
+
 def driver(servers: str, directory: Path, step: str, times: int) -> int:
-    command = [sys.executable, "-m", "tests.recovery.kafka_driver", servers, str(directory), step, str(times)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(
+        command(servers, directory, step, times), cwd=ROOT, capture_output=True, text=True, timeout=120
+    )
     assert done.returncode in (0, -signal.SIGKILL), done.stdout + done.stderr
     return done.returncode
 
@@ -85,14 +90,37 @@ def one_job(directory: Path, steps: list[str], dice: random.Random) -> Counter[s
             if driver(servers, directory, step, dice.randint(1, 2)) != 0:
                 killed[step] += 1
         assert driver(servers, directory, "none", 0) == 0
-        last: dict[str, int] = {}
-        for record in clients.read_all(servers, "out"):
-            assert record.value is not None
-            key, number = record.value.decode().split()
-            assert int(number) == last.get(key, 0) + 1, f"{record} follows {last.get(key, 0)}; kills at {steps}"
-            last[key] = int(number)
-        assert last == {f"k{key}": len(range(key, count, 7)) for key in range(7)}
+        assert_counted(servers, count, f"kills at {steps}")
         assert broker.committed("group") == {("in", 0): count // 2, ("in", 1): count // 2}
         assert broker.open_transactions() == []
     print(f"{sum(killed.values())} drivers killed at {dict(killed)}; {count} records counted once", flush=True)
     return killed
+
+
+def assert_counted(servers: str, count: int, what: str = "") -> None:
+    """Each key's numbers are there, once and in order."""
+    last: dict[str, int] = {}
+    for record in clients.read_all(servers, "out"):
+        assert record.value is not None
+        key, number = record.value.decode().split()
+        assert int(number) == last.get(key, 0) + 1, f"{record} follows {last.get(key, 0)}; {what}"
+        last[key] = int(number)
+    assert last == {f"k{key}": len(range(key, count, 7)) for key in range(7)}
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(240)
+@pytest.mark.parametrize("step", IN_COMMIT)
+def test_a_stopped_driver_that_goes_on_later_changes_nothing(tmp_path: Path, step: str) -> None:
+    count = 200
+    with KafkaBroker({"in": 2, "out": 3}) as broker:
+        servers = broker.bootstrap_servers
+        clients.produce(servers, "in", range(count))
+
+        def end() -> None:
+            assert driver(servers, tmp_path, "none", 0) == 0
+
+        outlive_a_zombie(
+            command(servers, tmp_path, STOP + step, 2), tmp_path, end, lambda: assert_counted(servers, count)
+        )
+        assert broker.open_transactions() == []

@@ -21,11 +21,10 @@ from deltalake import DeltaTable
 from pyiceberg.catalog import load_catalog
 
 from headwater.testing import STEPS
+from tests.recovery.hitting import ROOT, STOP, outlive_a_zombie
 from tests.recovery.lake_driver import IN_COMMIT
 from tests.recovery.size import KILLS
-from tests.waiting import wait_until
 
-ROOT = Path(__file__).resolve().parents[2]
 KILLS_PER_JOB = 13
 RECORDS_PER_KILL = 60
 
@@ -101,23 +100,12 @@ def test_drivers_killed_at_every_step(tmp_path: Path, kind: str) -> None:
 def test_a_stopped_driver_that_goes_on_later_changes_nothing(tmp_path: Path, kind: str, step: str) -> None:
     """It is stopped inside a commit; its lock is taken away, as if its lease were over; another driver ends the job."""
     count = 300
-    zombie = subprocess.Popen(
-        command(kind, tmp_path, f"stop@{step}", 2, count), cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
-    )
-    try:
-        status = Path(f"/proc/{zombie.pid}/stat")
-        wait_until(lambda: status.read_text().rpartition(")")[2].split()[0] == "T", "the driver is stopped")
-        (lock,) = (tmp_path / "checkpoints").rglob("LOCK")
-        lock.unlink()  # what the stopped driver holds is a file without a name now
+
+    def end() -> None:
         assert driver(kind, tmp_path, "none", 0, count) == 0
+
+    def check() -> None:
         assert output(kind, tmp_path / "out") == expected(count)
-        os.kill(zombie.pid, signal.SIGCONT)
-        zombie.wait(60)
-        assert output(kind, tmp_path / "out") == expected(count), "the zombie wrote"
-    finally:
-        if zombie.poll() is None:
-            zombie.kill()
-        zombie.wait()
-        assert zombie.stdout is not None
-        print(zombie.stdout.read().decode()[-2000:])
-        zombie.stdout.close()
+
+    stopping = command(kind, tmp_path, STOP + step, 2, count)
+    outlive_a_zombie(stopping, tmp_path / "checkpoints", end, check)
