@@ -221,11 +221,13 @@ class _Reader(DecodingReader):
 
     def fetch(self, most: int) -> list[Message]:
         some = [self._received.popleft() for _ in range(min(most, len(self._received)))]
+        at = self._position
         if some:
-            at = self._position
             ids = (each.id for each in some if each.id is not None)
             self._position = Position(at.offset + len(some), some[-1].token, (*at.ids, *ids))
-        return [each.message for each in some]
+        # Their number tells apart what looks the same: dead letters from one place are one letter.
+        numbered = enumerate((each.message for each in some), at.offset + 1)
+        return [message._replace(where=f"message {number} of {message.where}") for number, message in numbered]
 
     def position(self) -> Position:
         return self._position

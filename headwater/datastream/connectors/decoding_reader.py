@@ -26,7 +26,7 @@ class Message(NamedTuple):
     """What the decoder gets."""
     raw: bytes
     where: str
-    """For people."""
+    """For people. No other message that `fetch` returns has the same."""
     timestamp: int | None = None
     attributes: Attributes | None = None
 

@@ -133,7 +133,7 @@ class _SseFeed(UrlFeed):
 
 
 def _received(event: ServerSentEvent, url: str) -> Received:
-    where = f"event {event.id!r} of {url}" if event.id else f"an event of {url}"
+    where = f"{url}, event {event.id!r}" if event.id else url
     message = Message(event, event.data.encode(), where, None, {"event": event.event, "id": event.id})
     return Received(message, event.id)
 

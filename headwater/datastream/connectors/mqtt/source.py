@@ -92,13 +92,12 @@ class _MqttFeed(Feed):
             receive_maximum=MOST,  # so that `put` never waits: that would be the thread that keeps the connection alive
         )
         self._buffer: Buffer | None = None
-        self._count = 0
         self._lock = threading.Lock()
         self._generation = 0
         """Of the connection: a message id of an earlier one may be another message's by now."""
 
     def start(self, position: Position, buffer: Buffer) -> None:
-        self._buffer, self._count = buffer, position.offset
+        self._buffer = buffer
         self._client.client.on_message = self._message
         self._client.client.on_disconnect = self._disconnected
         self._client.connect()
@@ -112,9 +111,8 @@ class _MqttFeed(Feed):
             self._generation += 1  # what was not acknowledged comes again
 
     def _message(self, client: Any, userdata: Any, given: Any) -> None:
-        self._count += 1
         record = MqttRecord(given.topic, given.payload, bool(given.retain))
-        where = f"message {self._count} of topic '{record.topic}'"
+        where = f"topic '{record.topic}'"
         attributes: dict[str, bytes | str | int | None] = {"topic": record.topic, "retained": int(record.retained)}
         assert self._buffer is not None
         token = (self._generation, given.mid, given.qos)

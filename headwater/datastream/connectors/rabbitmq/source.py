@@ -130,11 +130,11 @@ class _RMQFeed(Feed):
 
     def _received(self, method: Any, properties: Any, body: bytes) -> Received:
         id = properties.correlation_id
-        where = f"delivery {method.delivery_tag} of queue '{self._source.queue}'"
+        where = f"queue '{self._source.queue}'"
         if self._source.use_correlation_id and not id:
             raise HeadwaterError(
-                f"{self._owner}: {where} has no correlation id, which use_correlation_id needs; let its producer set "
-                "one, or use at-least-once (use_correlation_id=False)"
+                f"{self._owner}: a message of {where} has no correlation id, which use_correlation_id needs; let its "
+                "producer set one, or use at-least-once (use_correlation_id=False)"
             )
         timestamp = None if properties.timestamp is None else int(properties.timestamp) * 1000
         message = Message(body, body, where, timestamp, {"correlation_id": id})

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 from headwater.common.errors import ConfigurationError, ExternalSystemError, HeadwaterError
 from headwater.common.rejected import Rejected
 from headwater.common.secrets import resolve, resolved, without_passwords
-from headwater.datastream.connectors.buffered_source import Buffer, Feed, Position, Received, log
+from headwater.datastream.connectors.buffered_source import Buffer, Feed, Received, log
 from headwater.datastream.connectors.decoding_reader import Message
 from headwater.datastream.connectors.library import library
 from headwater.datastream.connectors.url_stream import UrlFeed, UrlSettings, UrlSource, UrlSourceBuilder
@@ -45,11 +45,6 @@ class _WebSocketFeed(UrlFeed):
     def __init__(self, settings: UrlSettings) -> None:
         super().__init__(settings)
         self._socket: Any = None
-        self._count = 0
-
-    def start(self, position: Position, buffer: Buffer) -> None:
-        self._count = position.offset
-        super().start(position, buffer)
 
     def connect(self) -> None:
         owner = self.owner
@@ -78,9 +73,7 @@ class _WebSocketFeed(UrlFeed):
         errors = library("websockets.exceptions", "WebSocket", "websocket")
         try:
             for content in self._socket:
-                self._count += 1
-                where = f"message {self._count} of {self.shown}"
-                message = Message(content, _bytes(content), where, None, {"text": int(isinstance(content, str))})
+                message = Message(content, _bytes(content), self.shown, None, {"text": int(isinstance(content, str))})
                 buffer.put(Received(message))
         except (OSError, errors.WebSocketException):
             pass  # as if the server had ended it

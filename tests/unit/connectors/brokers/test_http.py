@@ -159,6 +159,7 @@ class Events:
 
     def __init__(self) -> None:
         self.count = 0
+        self.with_ids = True
         self.breaks_after = 1000
         self.closed = False
         events = self
@@ -179,7 +180,8 @@ class Events:
                     if events.closed:
                         return
                     sent += 1
-                    self.wfile.write(f"event: number\nid: {sent}\ndata: {sent}\ndata: x\n\n".encode())
+                    id = f"id: {sent}\n" if events.with_ids else ""
+                    self.wfile.write(f"event: number\n{id}data: {sent}\ndata: x\n\n".encode())
                 self.wfile.write(f"event: number\nid: {sent + 1}\nda".encode())
 
             def log_message(self, *arguments: Any) -> None: ...
@@ -238,9 +240,18 @@ class TestServerSentEvents:
             eventually(lambda: letters.results() and len(results.results()) == 2)
             job.cancel().result()
         (letter,) = letters.results()
-        assert letter.where == f"event '2' of {events.url}"
+        assert letter.where == f"message 2 of {events.url}, event '2'"
         plain = SseSource.builder().set_url(events.url).build()
         assert plain.read_again(letter.as_rejected()) == (ServerSentEvent("2\nx", "number", "2"),)
+
+    def test_rejects_without_ids_are_letters_of_their_own(self, events: Events) -> None:
+        events.count, events.with_ids = 3, False
+        results, letters = CollectingSink(), CollectingSink()
+        with in_process():
+            job = started(SseSource.builder().set_url(events.url).set_deserializer(int).build(), results, letters)
+            eventually(lambda: len(letters.results()) == 3)
+            job.cancel().result()
+        assert len({letter.id for letter in letters.results()}) == 3
 
     def test_bad_input(self, events: Events) -> None:
         with pytest.raises(HeadwaterError, match=r"SseSource: .*/none answers 404 .*expected 200 and"):
