@@ -26,7 +26,8 @@ class DeadLetter:
     """One refused record. Two letters are the same one if their `id` is."""
 
     id: str
-    """Made of job, operator, epoch and place (`letter_id`): a replayed epoch gives the same."""
+    """Made of job, operator, epoch, its time and place (`letter_id`): a replayed epoch gives the same. A job that
+    begins anew in its directory has the id that it had, and counts its epochs from the beginning."""
     job_id: str
     operator: str
     operator_uid: str

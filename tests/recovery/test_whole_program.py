@@ -94,7 +94,7 @@ class ProgramRun(Run):
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(7200 if KILLS > 1 else 240)
+@pytest.mark.timeout(7200 if KILLS > 1 else 400)
 def test_a_program_that_is_killed_at_random(tmp_path: Path) -> None:
     seed = int(os.environ.get("CHAOS_SEED", random.randrange(1 << 30)))
     print(f"CHAOS_SEED={seed}")

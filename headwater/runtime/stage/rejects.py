@@ -187,7 +187,7 @@ class Rejects:
         number, self.count = self.count, self.count + 1
         again = self.replaying
         letter = DeadLetter(
-            id=letter_id(self._job_id, spec.uid, self._epoch, self._scope, stage, number),
+            id=letter_id(self._job_id, spec.uid, self._epoch, self._now_ms, self._scope, stage, number),
             job_id=self._job_id,
             operator=spec.name,
             operator_uid=spec.uid,

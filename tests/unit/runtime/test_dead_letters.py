@@ -17,12 +17,15 @@ from headwater.common.dead_letter import DeadLetter, DeadLetterSchema
 from headwater.common.errors import HeadwaterError, PlanError, SerializationError, TypeMismatchError, UserCodeError
 from headwater.common.serialization import SerializationSchema
 from headwater.datastream import KeyedProcessFunction, RuntimeContext, StreamExecutionEnvironment
+from headwater.datastream.connectors.data_generator import DataGeneratorSource
 from headwater.datastream.connectors.file_system import BulkWriters, FileSink, FileSource, StreamFormat
 from headwater.datastream.connectors.hybrid_source import HybridSource
+from headwater.datastream.dead_letter_files import DeadLetterBox
 from headwater.datastream.formats.json import JsonRowSerializationSchema
 from headwater.datastream.state import ValueStateDescriptor
 from headwater.datastream.window import TumblingEventTimeWindows
 from headwater.testing import STEPS, CollectingSink, JobCrashed, in_process
+from tests.waiting import wait_until
 
 NO_EVENT_TIME = WatermarkStrategy.no_watermarks()
 
@@ -497,3 +500,20 @@ class TestCommandAndReplay:
         assert source.raw == b"not a number"
         with pytest.raises(SerializationError, match="has no record, only bytes"):
             source.value()
+
+
+def test_letters_of_a_job_that_began_anew_are_others(tmp_path: Path) -> None:
+    """It has the same id, and counts its epochs from the beginning."""
+    letters = tmp_path / "letters"
+    for runs in (1, 2):
+        with in_process(tmp_path / "checkpoints", epoch_records=10):
+            env = environment(
+                headwater__dead_letters__dir=letters,
+                execution__checkpointing__externalized_checkpoint_retention="DELETE_ON_CANCELLATION",
+            )
+            endless = env.from_source(DataGeneratorSource(int, rate_per_second=100), NO_EVENT_TIME, "numbers")
+            endless.map(lambda number: 1 // (number - 3)).sink_to(CollectingSink())
+            job = env.execute_async("anew")
+            wait_until(lambda runs=runs: letters.exists() and len(list(letters.rglob("part-*"))) >= runs)  # type: ignore[misc]
+            job.cancel().result()
+    assert len(DeadLetterBox.read(str(letters)).letters) == 2
