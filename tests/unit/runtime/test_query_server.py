@@ -386,18 +386,6 @@ def test_after_the_epoch_the_other_thread_answers(served: Served, monkeypatch: p
     assert connection.ask(get(2), 5)["values"] == [{"found": True, "value": 4}]
 
 
-def test_in_the_next_epoch_the_other_thread_sleeps_again(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    connection = served.connect()
-    with processing(served, monkeypatch):
-        served.queries._unpolled.set()  # it is late to notice the end of the epoch before
-
-        def sleeps() -> bool:
-            connection.ask(get(1), 5)  # this wakes it, unless the answer is there first
-            return not served.queries._unpolled.is_set()
-
-        wait_until(sleeps, "it to sleep")
-
-
 def test_in_a_long_step_the_other_thread_answers(served: Served) -> None:
     connection = served.connect()
     connection.ask(get(1), 5)

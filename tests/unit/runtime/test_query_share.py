@@ -8,13 +8,16 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
 from headwater.runtime.slot.query import share as share_module
+from headwater.runtime.slot.query.countdown import Countdown
 from headwater.runtime.slot.query.held_calls import receiving, send_at_once
 from headwater.runtime.slot.query.share import BURST_SECONDS, LONGEST_REST, SHARE, Share
+from tests.waiting import wait_until
 
 
 class Slot:
@@ -130,6 +133,41 @@ def test_between_epochs_queries_never_rest(monkeypatch: pytest.MonkeyPatch) -> N
     share.begin()
     spin(BURST_SECONDS)
     share.breathe()
+
+
+# --- waiting for the processing thread
+
+
+def test_who_waits_for_the_end_of_a_countdown_does_not_even_wake_before() -> None:
+    """Each time that it woke, it would take Python's lock from the thread that processes."""
+    countdown = Countdown()
+    countdown.wait()  # nobody has started it
+    for _ in range(2):
+        countdown.start(60.0)
+        thread = threading.Thread(target=countdown.wait)
+        thread.start()
+        status = Path(f"/proc/self/task/{thread.native_id}/status")
+        wait_until(lambda status=status: "sleeping" in status.read_text(), "the thread to wait")
+        switches = context_switches(status)
+        for _ in range(10):
+            countdown.start(60.0)
+            time.sleep(0.02)
+        assert context_switches(status) <= switches + 1
+        countdown.end()
+        thread.join(30)
+        assert not thread.is_alive()
+
+
+def test_a_countdown_that_nobody_starts_again_ends() -> None:
+    countdown = Countdown()
+    began = time.monotonic()
+    countdown.start(0.05)
+    countdown.wait()
+    assert time.monotonic() >= began + 0.05
+
+
+def context_switches(status: Path) -> int:
+    return sum(int(line.split()[1]) for line in status.read_text().splitlines() if "ctxt_switches" in line)
 
 
 # --- socket calls that keep the lock

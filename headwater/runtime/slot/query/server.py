@@ -33,6 +33,7 @@ from headwater.runtime.slot.protocol import (
     query_secret,
 )
 from headwater.runtime.slot.query.answers import Session
+from headwater.runtime.slot.query.countdown import Countdown
 from headwater.runtime.slot.query.held_calls import accepted, receiving, send_at_once, send_now
 from headwater.runtime.slot.query.requests import Json
 from headwater.runtime.slot.query.share import Share
@@ -132,7 +133,8 @@ class QueryServer:
         """Held by the thread that reads from the connections and answers look-ups."""
         self._polled = -math.inf
         """When the processing thread last looked after look-ups itself, in this epoch."""
-        self._unpolled = threading.Event()
+        self._unpolled = Countdown()
+        """At its end the other thread may answer."""
         self._sending: set[_Connection] = set()
         self._wake_read, self._wake_write = os.pipe()
         os.set_blocking(self._wake_read, False)
@@ -142,8 +144,8 @@ class QueryServer:
             listener.setblocking(False)
             self._selector.register(listener, selectors.EVENT_READ, None)
         self._selector.register(self._wake_read, selectors.EVENT_READ, None)
-        for target in (self._serve, self._serve_scans):
-            threading.Thread(target=target, name="queries", daemon=True).start()
+        for target, name in ((self._serve, "queries"), (self._serve_scans, "scans")):
+            threading.Thread(target=target, name=name, daemon=True).start()
 
     def poll(self) -> None:
         """Answer the look-ups that have arrived. Called by the processing thread between two steps; never waits."""
@@ -151,6 +153,7 @@ class QueryServer:
         if now < self._polled + _POLL_SECONDS or not self._connections:
             return
         self._polled = now
+        self._unpolled.start(_UNPOLLED_SECONDS)
         if not self._share.allows() or not self._serving.acquire(blocking=False):
             return
         began = time.thread_time()
@@ -162,8 +165,9 @@ class QueryServer:
 
     def epoch_ended(self) -> None:
         """Called by the processing thread: it will not poll for a while."""
-        self._polled = -math.inf
-        self._unpolled.set()
+        if self._polled > 0:
+            self._polled = -math.inf
+            self._unpolled.end()
 
     # --- look-ups
 
@@ -172,10 +176,7 @@ class QueryServer:
         while True:
             waits = self._newcomers or self._pinning or self._sending
             self._selector.select(0 if self._asking else _TIDY_SECONDS if waits else None)
-            self._unpolled.clear()  # before the clock is read, or the end of an epoch in between would be missed
-            while time.monotonic() < self._polled + _UNPOLLED_SECONDS:
-                self._unpolled.wait(_UNPOLLED_SECONDS)
-                self._unpolled.clear()
+            self._unpolled.wait()
             with self._serving:
                 self._serve_once()
             self._share.breathe()
