@@ -56,7 +56,7 @@ function settings(series, format, frame) {
     height: HEIGHT,
     legend: { show: false },
     cursor: { drag: { x: false, y: false }, points: { size: 6 } },
-    padding: [8, 6, 0, 0],
+    padding: [8, 26, 0, 0], // half of the last label on the right
     scales: { y: { range: (_, low, high) => [Math.min(0, low ?? 0), high > 0 ? high * 1.1 : 1] } },
     axes: [
       { ...axis, size: 24, space: 64, incrs: [1, 2, 5, 10, 15, 30, 60, 120, 180, 300, 600, 1800, 3600], values: (_, ticks) => ticks.map(clock) },

@@ -3,6 +3,7 @@ import { useCallback, useEffect, useRef, useState } from "../dom.js";
 
 const LIMITS = [0.2, 2];
 const STEP = 40;
+const MARGIN = { x: 112, y: 48 }; // the buttons stand on the right
 
 /** `{ref, view: {x, y, k}, zoom(factor), fit(), onKeyDown}` for a frame that shows `width` × `height`. */
 export function useZoom(width, height) {
@@ -12,7 +13,7 @@ export function useZoom(width, height) {
   const fit = useCallback(() => {
     const frame = ref.current;
     if (!frame) return;
-    const k = Math.min(1, (frame.clientWidth - 48) / width, (frame.clientHeight - 48) / height);
+    const k = Math.min(1, (frame.clientWidth - MARGIN.x) / width, (frame.clientHeight - MARGIN.y) / height);
     setView({ k, x: (frame.clientWidth - width * k) / 2, y: (frame.clientHeight - height * k) / 2 });
   }, [width, height]);
 

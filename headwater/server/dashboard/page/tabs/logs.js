@@ -37,6 +37,7 @@ export function Log({ url, name, isGrowing = true }) {
   }, [url, isGrowing]);
 
   const lines = useMemo(() => (text || "").split("\n").filter((line) => line.toLowerCase().includes(wanted.toLowerCase())), [text, wanted]);
+  const isCut = useMemo(() => new TextEncoder().encode(text || "").length >= SHOWN_BYTES, [text]);
   useLayoutEffect(() => {
     if (follow && pane.current) pane.current.scrollTop = pane.current.scrollHeight;
   }, [lines, follow]);
@@ -53,7 +54,7 @@ export function Log({ url, name, isGrowing = true }) {
       <div class="log-tools">
         <label class="filter">Filter<input type="search" value=${wanted} onInput=${(event) => setWanted(event.target.value)} /></label>
         <label class="check"><input type="checkbox" checked=${follow} onChange=${(event) => setFollow(event.target.checked)} />Follow the end</label>
-        <span class="dim">${lines.length > SHOWN_LINES ? `last ${SHOWN_LINES} of ${lines.length} lines` : `${lines.length} lines`}</span>
+        <span class="dim">${lines.length > SHOWN_LINES || isCut ? `last ${Math.min(SHOWN_LINES, lines.length)} lines` : `${lines.length} lines`}${isCut && wanted ? `, of the last ${SHOWN_BYTES / 1000} kB` : ""}</span>
         <button onClick=${save}>Download</button>
       </div>
       <pre class="log" ref=${pane} tabindex="0" aria-label="Log">${lines.slice(-SHOWN_LINES).map((line, index) => html`<span key=${index} class=${level(line)}>${line}</span>`)}</pre>
