@@ -19,13 +19,14 @@ from typing import Any, Final
 
 from headwater.cli.run import run_program
 from headwater.cli.usage import FAILURE
-from headwater.common.config.session_defaults import set_session_defaults
+from headwater.common.config.session_defaults import session_defaults, set_session_defaults
 from headwater.common.config_options import (
     CHECKPOINT_DIRECTORY,
     FIXED_JOB_ID,
     PYTHON_FILES,
     PYTHON_REQUIREMENTS,
     STATE_DIRECTORY,
+    resolve,
 )
 from headwater.common.configuration import Configuration
 from headwater.common.errors import FencedError, HeadwaterError
@@ -129,6 +130,7 @@ class _Jobs:
 
     def launch(self, plan: JobPlan, configuration: Configuration, replan: Callable[[int], JobPlan]) -> JobClient:
         chosen = Configuration(configuration)
+        chosen.set(STATE_DIRECTORY, resolve(session_defaults()).get(STATE_DIRECTORY))  # where the server looks
         count = len(self._clients) + 1
         if not chosen.is_set(CHECKPOINT_DIRECTORY):
             own = self._folder.checkpoints

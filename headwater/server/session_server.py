@@ -15,6 +15,7 @@ from headwater.common.config_options import (
     SERVER_STORAGE,
     STATE_DIRECTORY,
     UPLOAD_DIRECTORY,
+    option_of,
 )
 from headwater.common.configuration import Configuration
 from headwater.common.errors import ConfigurationError
@@ -28,6 +29,8 @@ from headwater.server.jobs.session_jobs import SessionJobs
 from headwater.server.jobs.supervisor import restart_policy
 from headwater.server.rest_settings import RestSettings
 
+_OF_THE_SERVER = ("rest.", "web.", "jobstore.", "high-availability.", "headwater.server.", "headwater.rest.")
+
 
 class SessionServer:
     """Serves from `start` to `stop`. Its jobs outlive it."""
@@ -38,7 +41,10 @@ class SessionServer:
         if not configuration.is_set(UPLOAD_DIRECTORY):
             settings = dataclasses.replace(settings, upload_directory=storage / "programs")
         self._jobs = SessionJobs(
-            storage, restart_policy(configuration.get(DRIVER_RESTARTS)), configuration.get(JOB_HISTORY_SIZE)
+            storage,
+            restart_policy(configuration.get(DRIVER_RESTARTS)),
+            configuration.get(JOB_HISTORY_SIZE),
+            job_defaults(configuration),
         )
         cluster = Cluster(RunDirectory(configuration.get(STATE_DIRECTORY)), history=self._jobs)
         app = create_app(
@@ -76,6 +82,16 @@ def serve(configuration: Configuration) -> None:
     print(f"headwater: server at {server.address}", flush=True)
     ended.wait()
     server.stop()
+
+
+def job_defaults(configuration: Configuration) -> dict[str, str]:
+    """The settings of a server that its jobs start with, as a cluster's are in Flink: all but those of the server."""
+    chosen = Configuration(configuration)
+    for key in configuration.key_set():
+        option = option_of(key)
+        if key.startswith(_OF_THE_SERVER) or (option is not None and not configuration.is_set(option)):
+            chosen.remove_config(key)
+    return chosen.to_dict()
 
 
 def _storage(configuration: Configuration) -> Path:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import json
 import re
 import shutil
@@ -12,7 +13,7 @@ import tempfile
 import threading
 import time
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -22,6 +23,7 @@ from headwater.common.config_options import (
     PARALLELISM,
     RECOVERY_CLAIM_MODE,
     RECOVERY_PATH,
+    STATE_DIRECTORY,
     validate,
 )
 from headwater.common.configuration import Configuration
@@ -53,9 +55,13 @@ class SubmissionFailedError(HeadwaterError):
 class SessionJobs:
     """`History` and `Submissions` of a session server. Servers on one storage stand by for each other."""
 
-    def __init__(self, storage: Path, policy: RestartPolicy, history_size: int) -> None:
+    def __init__(
+        self, storage: Path, policy: RestartPolicy, history_size: int, defaults: Mapping[str, str] | None = None
+    ) -> None:
+        """`defaults`: settings of all jobs, unless their submissions say otherwise."""
         check_storage(storage)
         self._storage = storage
+        self._defaults = defaults or {}
         self._leadership = Leadership(storage)
         self._supervisor = Supervisor(storage, self._leadership, policy, history_size)
         self._planning = threading.Semaphore(PLANS_AT_ONCE)
@@ -174,7 +180,7 @@ class SessionJobs:
         self._leadership.check()
         job_id = request.job_id or uuid.uuid4().hex
         folder = JobFolder(self._storage, job_id)
-        job = _fill(folder, program, request)
+        job = _fill(folder, program, self._completed(request))
         known = folder.submission()
         if known is None or _content(known) != _content(job):
             raise HeadwaterError(f"job id {job_id} belongs to another submission; choose another one, or none")
@@ -183,6 +189,11 @@ class SessionJobs:
         self._wait_until_begun(folder)
         return public_id(folder)
 
+    def _completed(self, request: RunRequest) -> RunRequest:
+        """The request with the server's defaults. The state directory is the server's: it finds drivers there."""
+        asked = {key: value for key, value in request.configuration.items() if key != STATE_DIRECTORY.key}
+        return dataclasses.replace(request, configuration={**self._defaults, **asked})
+
     def plan(self, program: Path, request: RunRequest) -> dict[str, Any]:
         """Return the plan of the program's first job in the JSON of Flink's REST. Nothing is kept of it.
 
@@ -190,7 +201,7 @@ class SessionJobs:
         """
         with self._planning, tempfile.TemporaryDirectory(prefix="headwater-plan-") as storage:
             folder = JobFolder(Path(storage), uuid.uuid4().hex)
-            _fill(folder, program, request)
+            _fill(folder, program, self._completed(request))
             try:
                 run = subprocess.run(
                     [sys.executable, "-m", PLAN_MODULE, storage, folder.job_id],

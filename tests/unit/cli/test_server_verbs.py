@@ -202,6 +202,22 @@ def test_a_server_refuses_a_storage_that_others_can_enter(tmp_path: Path, capsys
     assert "token" in capsys.readouterr().err
 
 
+def test_settings_of_the_server_are_those_of_its_jobs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """As a cluster's are in Flink. Only the state directory is not the client's to choose: the server looks there."""
+    storage = Storage(tmp_path)
+    words = ("headwater.state.dir=" + str(tmp_path / "state"), "pipeline.max-parallelism=7", "parallelism.default=2")
+    server = ServerProcess(storage.path, *(part for word in words for part in ("-D", word)))
+    try:
+        cli = Cli(storage, server.address.removeprefix("http://"), capsys)
+        job = cli.submit("-d", "-p", "1", "-D", f"headwater.state.dir={tmp_path / 'elsewhere'}").split()[-1]
+        assert f"{job} : counts (RUNNING)" in cli("list")
+        told = RestClient(server.address).get(f"/jobs/{job}")
+        assert told["maxParallelism"] == 7 and {each["parallelism"] for each in told["vertices"]} == {1}
+    finally:
+        server.end(signal.SIGKILL)
+        storage.end_drivers()
+
+
 def test_local_logs_and_checkpoint_say_what_is_missing(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     for verb in ("logs", "checkpoint"):
         assert main([verb, "nothing", "--state-dir", str(tmp_path)]) == 1

@@ -63,9 +63,9 @@ def server_here(storage: Path, attempts: int = 3, history: int = 100) -> Iterato
 class ServerProcess:
     """`headwater server` in a process of its own."""
 
-    def __init__(self, storage: Path) -> None:
+    def __init__(self, storage: Path, *options: str) -> None:
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "headwater", "server", "--port", "0", "--storage", str(storage)],
+            [sys.executable, "-m", "headwater", "server", "--port", "0", "--storage", str(storage), *options],
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             text=True,
