@@ -41,6 +41,8 @@ class ReadableBackend(KeyedStateBackend, Generic[S]):
         """The epoch of the checkpoint that `commit_epoch(cut=True)` cuts. The slot sets it before."""
         self.durable_epoch = -1
         """The epoch of the last durable checkpoint. After a load, the slot sets it to the loaded one."""
+        self.breathe: Callable[[], None] = lambda: None
+        """Called between two parts of a long step of the processing thread, which holds no lock then."""
         self._pins: dict[int, int] = {}  # {epoch: number of readers}
         self._closed = False
         self._kept_readable = False

@@ -471,6 +471,9 @@ class Slot:
 
     def _checkpoint_sections(self, *, whole: bool) -> list[Section]:
         backends = self.runner.backends()
+        for backend in backends:
+            if self.queries is not None and isinstance(backend, ReadableBackend):
+                backend.breathe = self.queries.poll
         if whole:
             return [section for backend in backends for section in backend.full_sections()]
         return [section for backend in backends for section in backend.delta_sections()]

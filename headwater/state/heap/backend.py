@@ -110,6 +110,7 @@ class HeapKeyedStateBackend(StoreBackend[HeapStore]):
             for group, entries in self._delta_entries(store, log, registered.layout):
                 if entries:
                     sections.append(self._section(name, registered.layout, group, entries))
+                self.breathe()
         sections += self.event_timers.delta_sections()
         sections += self.processing_timers.delta_sections()
         return sections

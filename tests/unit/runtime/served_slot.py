@@ -26,11 +26,11 @@ class OneOperator:
         self.backend: Any = make_keyed_backend("heap", "op", 16, range(16))
         self.processing = False
         self.readable: Any = self
-        self._state: Any = self.backend.get_state(ValueStateDescriptor("count"))
+        self.state: Any = self.backend.get_state(ValueStateDescriptor("count"))
         self.backend.begin_epoch()
         for key, value in entries.items():
             self.backend.current_key = key
-            self._state.update(value)
+            self.state.update(value)
         self.backend.cut_epoch = epoch
         self.backend.commit_epoch(cut=True)
         self.backend.checkpoint_completed()
@@ -39,7 +39,7 @@ class OneOperator:
         """In an epoch of its own."""
         self.backend.begin_epoch()
         self.backend.current_key = key
-        self._state.update(value)
+        self.state.update(value)
         self.backend.commit_epoch(cut=True)
         self.backend.checkpoint_completed()
 

@@ -34,6 +34,7 @@ from headwater.runtime.slot.protocol import (
 )
 from headwater.runtime.slot.query import answers as answers_module
 from headwater.runtime.slot.query import server as server_module
+from headwater.runtime.slot.query.answers import Session
 from headwater.runtime.slot.query.server import Lease
 from headwater.state.descriptors import ValueStateDescriptor
 from tests.unit.runtime.served_slot import FOR_EVER, Served
@@ -384,6 +385,22 @@ def test_after_the_epoch_the_other_thread_answers(served: Served, monkeypatch: p
     with processing(served, monkeypatch):
         connection.ask(get(1), 5)
     assert connection.ask(get(2), 5)["values"] == [{"found": True, "value": 4}]
+
+
+def test_while_a_checkpoint_is_encoded_look_ups_are_answered_between_its_parts(served: Served) -> None:
+    backend = served.slot.backend
+    seen = []
+
+    def look_up() -> None:
+        seen.append(Session(served.slot).answer(get(3))["values"][0]["value"])  # type: ignore[arg-type]
+
+    backend.breathe = look_up
+    backend.begin_epoch()
+    for key in range(100):
+        backend.current_key = key
+        served.slot.state.update(-1)
+    assert len(backend.delta_sections()) == 16
+    assert seen == [6] * 16  # of the checkpoint before
 
 
 def test_in_a_long_step_the_other_thread_answers(served: Served) -> None:
