@@ -7,14 +7,19 @@ import signal
 import socket
 import threading
 from pathlib import Path
+from typing import Any
 
 from headwater.checkpoint.storage.base import is_remote, local_path
 from headwater.common.config_options import (
+    CHECKPOINT_DIRECTORY,
     DRIVER_RESTARTS,
+    FIXED_JOB_ID,
     JOB_HISTORY_SIZE,
+    RECOVERY_PATH,
     SERVER_STORAGE,
     STATE_DIRECTORY,
     UPLOAD_DIRECTORY,
+    ConfigOption,
     option_of,
 )
 from headwater.common.configuration import Configuration
@@ -30,6 +35,8 @@ from headwater.server.jobs.supervisor import restart_policy
 from headwater.server.rest_settings import RestSettings
 
 _OF_THE_SERVER = ("rest.", "web.", "jobstore.", "high-availability.", "headwater.server.", "headwater.rest.")
+_OF_ONE_JOB: tuple[ConfigOption[Any], ...] = (CHECKPOINT_DIRECTORY, RECOVERY_PATH, FIXED_JOB_ID)
+"""Two jobs with the same one would take each other's state for theirs."""
 
 
 class SessionServer:
@@ -85,7 +92,16 @@ def serve(configuration: Configuration) -> None:
 
 
 def job_defaults(configuration: Configuration) -> dict[str, str]:
-    """The settings of a server that its jobs start with, as a cluster's are in Flink: all but those of the server."""
+    """The settings of a server that its jobs start with, as a cluster's are in Flink: all but those of the server.
+
+    Raises ConfigurationError for what only one job can have.
+    """
+    for each in _OF_ONE_JOB:
+        if configuration.is_set(each):
+            raise ConfigurationError(
+                f"{each.key} is a setting of one job, and a server has many: give it to headwater run. Without a "
+                f"directory of its own a job keeps its checkpoints in {SERVER_STORAGE.key}"
+            )
     chosen = Configuration(configuration)
     for key in configuration.key_set():
         option = option_of(key)

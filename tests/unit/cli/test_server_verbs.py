@@ -200,6 +200,9 @@ def test_a_server_refuses_a_storage_that_others_can_enter(tmp_path: Path, capsys
     assert "expected a directory that all servers mount" in capsys.readouterr().err
     assert main(["server", "--storage", str(tmp_path / "mine"), "--host", "0.0.0.0", "--port", "0"]) == 1
     assert "token" in capsys.readouterr().err
+    shared = ["-D", f"execution.checkpointing.dir={tmp_path}"]
+    assert main(["server", "--storage", str(tmp_path / "mine"), "--port", "0", *shared]) == 1
+    assert "a setting of one job" in capsys.readouterr().err
 
 
 def test_settings_of_the_server_are_those_of_its_jobs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
