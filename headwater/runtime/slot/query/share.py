@@ -6,7 +6,7 @@ import threading
 import time
 from typing import Protocol
 
-SHARE = 0.09
+SHARE = 0.05
 """How much of one core queries may take while an epoch is under way, in all threads together."""
 BURST_SECONDS = 0.1
 """So much processing is saved up for queries that come at once."""
