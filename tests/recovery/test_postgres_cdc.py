@@ -22,8 +22,9 @@ from headwater.common import Row, RowKind
 from headwater.testing import STEPS
 from tests.postgres_server import postgres_server
 from tests.recovery.size import KILLS
+from tests.unit.connectors.cdc import Table
 from tests.unit.connectors.jdbc import tables
-from tests.unit.connectors.postgres_cdc.changelog import CREATE, FULL, Table, Writer
+from tests.unit.connectors.postgres_cdc.changelog import CREATE, FULL, Writer
 from tests.waiting import wait_until
 
 ROOT = Path(__file__).resolve().parents[2]

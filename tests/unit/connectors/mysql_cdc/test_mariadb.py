@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import pickle
 import random
-import threading
 import time
-import uuid
 from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
 from decimal import Decimal
+from functools import partial
 from typing import Any
 
 import pymysql
@@ -31,8 +30,8 @@ from headwater.table import EnvironmentSettings, TableEnvironment
 from headwater.testing import SINK_CHECKS, SOURCE_CHECKS, SinkCase, SourceCase, in_process
 from headwater.testing.sink_contract import committer_of, write
 from tests.mariadb_server import MariaDbServer, mariadb_server
+from tests.unit.connectors.cdc import RandomWriter, Table, kinds, read_until, start
 from tests.unit.connectors.jdbc import tables
-from tests.unit.connectors.postgres_cdc.changelog import Table
 from tests.waiting import wait_until
 
 CREATE = "CREATE TABLE items (id int PRIMARY KEY, name varchar(20), price decimal(10, 2))"
@@ -55,75 +54,13 @@ def builder(server: MariaDbServer, database: str, *names: str) -> MySqlSourceBui
     return named.table_list(*(names or ("items",)))
 
 
-def start(source: MySqlSource) -> MySqlReader:
-    (split,) = source.discover_splits(1, frozenset())
-    reader = source.open_reader(split, None)
-    assert isinstance(reader, MySqlReader)
-    return reader
-
-
-def read_until(reader: MySqlReader, condition: Callable[[list[Any]], bool], batch: int = 1000) -> list[Any]:
-    found: list[Any] = []
-
-    def done() -> bool:
-        found.extend(reader.read_batch(batch) or [])
-        return condition(found)
-
-    wait_until(done, lambda: f"more than {found[-5:]}", 30)
-    return found
-
-
-def kinds(rows: list[Row]) -> list[str]:
-    return [f"{row.get_row_kind()}{row[0]}" for row in rows]
-
-
-class Writer(threading.Thread):
-    """Inserts, updates, moves and deletes rows of `items`, in transactions of several statements, some rolled back."""
+class Writer(RandomWriter):
+    insert = "INSERT INTO items VALUES (%(key)s, %(name)s, 1.5) ON DUPLICATE KEY UPDATE name = VALUES(name)"
+    move = "UPDATE IGNORE items SET id = %(other)s WHERE id = %(key)s"
 
     def __init__(self, server: MariaDbServer, database: str, seed: int, key: str) -> None:
-        super().__init__(daemon=True)
-        self._server, self._database, self._key = server, database, key
-        self._dice = random.Random(seed)
-        self._ended = threading.Event()
-        self.error: BaseException | None = None
-        self.transactions = 0
-
-    def some_key(self) -> Any:
-        number = self._dice.randrange(400)
-        return number if self._key == "number" else f"{'abÄzZ_'[number % 6]}{number}"
-
-    def run(self) -> None:
-        try:
-            with pymysql.connect(unix_socket=self._server.socket, user="root", database=self._database) as connection:
-                while not self._ended.is_set():
-                    self._transaction(connection)
-                    self.transactions += 1
-        except BaseException as error:
-            self.error = error
-
-    def _transaction(self, connection: Any) -> None:
-        dice, cursor = self._dice, connection.cursor()
-        for _ in range(dice.randint(1, 5)):
-            key, name = self.some_key(), uuid.uuid4().hex[: dice.randint(0, 8)]
-            what = dice.randrange(4)
-            if what == 0:
-                insert = "INSERT INTO items VALUES (%s, %s, 1.5) ON DUPLICATE KEY UPDATE name = VALUES(name)"
-                cursor.execute(insert, (key, name))
-            elif what == 1:
-                cursor.execute("UPDATE items SET name = %s WHERE id = %s", (name, key))
-            elif what == 2:
-                cursor.execute("DELETE FROM items WHERE id = %s", (key,))
-            else:
-                cursor.execute("UPDATE IGNORE items SET id = %s WHERE id = %s", (self.some_key(), key))
-        if dice.randrange(5):
-            connection.commit()
-        else:
-            connection.rollback()
-
-    def stop(self) -> None:
-        self._ended.set()
-        self.join(30)
-        assert self.error is None, self.error
+        connect = partial(pymysql.connect, unix_socket=server.socket, user="root", database=database)
+        super().__init__(connect, seed, key)
 
 
 @pytest.mark.parametrize("key", ["number", "text"])

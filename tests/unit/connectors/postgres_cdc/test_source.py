@@ -28,34 +28,13 @@ from headwater.datastream.connectors.postgres_cdc.reader import PostgresReader
 from headwater.datastream.connectors.postgres_cdc.snapshot import Visibility
 from headwater.testing import SOURCE_CHECKS, SourceCase, in_process
 from tests.postgres_server import PostgresServer, postgres_server
+from tests.unit.connectors.cdc import Table, kinds, read_until, start
 from tests.unit.connectors.jdbc import tables
-from tests.unit.connectors.postgres_cdc.changelog import CREATE, FULL, Table, Writer, builder
+from tests.unit.connectors.postgres_cdc.changelog import CREATE, FULL, Writer, builder
 from tests.waiting import wait_until
 
 OWN_SLOT = "FROM pg_replication_slots WHERE database = current_database()"
 FILL = "INSERT INTO items SELECT n, 'n' || n, n FROM generate_series(1, 300) n"
-
-
-def start(source: PostgresIncrementalSource) -> PostgresReader:
-    (split,) = source.discover_splits(1, frozenset())
-    reader = source.open_reader(split, None)
-    assert isinstance(reader, PostgresReader)
-    return reader
-
-
-def read_until(reader: PostgresReader, condition: Callable[[list[Any]], bool], batch: int = 1000) -> list[Any]:
-    found: list[Any] = []
-
-    def done() -> bool:
-        found.extend(reader.read_batch(batch) or [])
-        return condition(found)
-
-    wait_until(done, lambda: f"more than {found[-5:]}", 30)
-    return found
-
-
-def kinds(rows: list[Row]) -> list[str]:
-    return [f"{row.get_row_kind()}{row[0]}" for row in rows]
 
 
 @pytest.mark.parametrize("key", ["number", "text"])
