@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import http.client
 import json
-import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -26,6 +25,7 @@ from headwater.server.create_app import create_app
 from headwater.server.embedded import EmbeddedServer
 from headwater.server.rest_settings import RestSettings
 from headwater.testing import CollectingSink
+from tests.waiting import wait_until
 
 
 class Count(KeyedProcessFunction):
@@ -167,13 +167,7 @@ def serving(
 
 def eventually(what: str, holds: Callable[[], Any], seconds: float = 30) -> Any:
     """Return the first true result of `holds`."""
-    deadline = time.monotonic() + seconds
-    while True:
-        found = holds()
-        if found:
-            return found
-        assert time.monotonic() < deadline, f"gave up waiting for {what}"
-        time.sleep(0.02)
+    return wait_until(holds, what, seconds)
 
 
 def running(client: LocalJobClient) -> str:

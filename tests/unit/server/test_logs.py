@@ -12,8 +12,9 @@ from typing import NamedTuple
 import pytest
 
 from headwater.cli.main import main
-from tests.unit.server.jobs.real_servers import ServerProcess, Storage, until
+from tests.unit.server.jobs.real_servers import ServerProcess, Storage
 from tests.unit.server.rest_server import Rest
+from tests.waiting import wait_until
 
 
 class Served(NamedTuple):
@@ -30,7 +31,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     try:
         rest = Rest(int(server.address.rpartition(":")[2]))
         storage.driver()
-        until(lambda: rest.ask("GET", f"/jobs/{folder.job_id}/log").status == 200, "the server leads")
+        wait_until(lambda: rest.ask("GET", f"/jobs/{folder.job_id}/log").status == 200, "the server leads")
         yield Served(rest, folder.job_id, folder.log)
     finally:
         server.end(signal.SIGKILL)
@@ -83,7 +84,7 @@ def test_no_name_reaches_another_file(served: Served, name: str) -> None:
 
 def test_an_executor_shows_the_log_of_its_driver(served: Served) -> None:
     rest, _, _ = served
-    until(lambda: rest.get("/taskmanagers")["taskmanagers"], "the first epoch")
+    wait_until(lambda: rest.get("/taskmanagers")["taskmanagers"], "the first epoch")
     manager = rest.get("/taskmanagers")["taskmanagers"][0]["id"]
     for path in ("log", "stdout"):
         assert b"it begins\n" in rest.ask("GET", f"/taskmanagers/{manager}/{path}").raw
@@ -94,7 +95,7 @@ def test_an_executor_shows_the_log_of_its_driver(served: Served) -> None:
 
 def test_where_logs_are(served: Served) -> None:
     rest, job, _ = served
-    until(lambda: rest.get("/taskmanagers")["taskmanagers"], "the first epoch")
+    wait_until(lambda: rest.get("/taskmanagers")["taskmanagers"], "the first epoch")
     manager = rest.get("/taskmanagers")["taskmanagers"][0]["id"]
     for asked in ("jobmanager", f"taskmanagers/{manager}"):
         url = rest.get(f"/jobs/{job}/{asked}/log-url")["url"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -51,13 +50,6 @@ def crashed_while_reading(source: Callable[[], Source], step: str, epoch_records
             read_all(source, results)
         read_all(source, results)
     return results.results()
-
-
-def eventually(true: Callable[[], Any], seconds: float = 20) -> None:
-    deadline = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < deadline, "it did not come"
-        time.sleep(0.01)
 
 
 def run_once(given: Source | Sink) -> None:

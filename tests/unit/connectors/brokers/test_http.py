@@ -20,7 +20,8 @@ from headwater.datastream import StreamExecutionEnvironment
 from headwater.datastream.connectors.http import HttpSink, ServerSentEvent, SseSource
 from headwater.datastream.connectors.websocket import WebSocketSource
 from headwater.testing import STEPS, CollectingSink, JobCrashed, assert_same_records, in_process
-from tests.unit.connectors.brokers.programs import NO_EVENT_TIME, crashed_on_the_way_to, eventually, run_once, to_sink
+from tests.unit.connectors.brokers.programs import NO_EVENT_TIME, crashed_on_the_way_to, run_once, to_sink
+from tests.waiting import wait_until
 
 
 class QuietServer(ThreadingHTTPServer):
@@ -223,9 +224,9 @@ class TestServerSentEvents:
                 started(source, results).get_job_execution_result().result()
             source.close()  # the end of a process ends its threads; this one lives on
             job = started(SseSource(source.settings), results)
-            eventually(lambda: len(results.results()) >= 30)
+            wait_until(lambda: len(results.results()) >= 30)
             events.count = 40
-            eventually(lambda: len(results.results()) >= 40)
+            wait_until(lambda: len(results.results()) >= 40)
             job.cancel().result()
         assert_same_records(results.results(), [("number", str(n), f"{n}\nx") for n in range(1, 41)])
 
@@ -237,7 +238,7 @@ class TestServerSentEvents:
         )
         with in_process():
             job = started(source, results, letters)
-            eventually(lambda: letters.results() and len(results.results()) == 2)
+            wait_until(lambda: letters.results() and len(results.results()) == 2)
             job.cancel().result()
         (letter,) = letters.results()
         assert letter.where == f"message 2 of {events.url}, event '2'"
@@ -288,7 +289,7 @@ class TestWebSocket:
             here.fail_attempt(epoch=4, at="begin")
             source = WebSocketSource.builder().set_url(url).set_greetings("subscribe")
             job = started(source.set_value_only_deserializer(SimpleStringSchema()).build(), results)
-            eventually(lambda: len(results.results()) >= 40)
+            wait_until(lambda: len(results.results()) >= 40)
             job.cancel().result()
         found = results.results()
         assert_same_records(found, [str(number) for number in range(len(found))])

@@ -21,8 +21,9 @@ from headwater.datastream.connectors.buffered_source import Buffer, Feed, Positi
 from headwater.datastream.connectors.mqtt import MqttConnection, MqttRecord, MqttSink, MqttSource
 from headwater.datastream.connectors.mqtt.polling import let_poll
 from headwater.testing import STEPS, CollectingSink, JobCrashed, assert_same_records, in_process
-from tests.unit.connectors.brokers.programs import NO_EVENT_TIME, crashed_on_the_way_to, eventually, run_once
+from tests.unit.connectors.brokers.programs import NO_EVENT_TIME, crashed_on_the_way_to, run_once
 from tests.unit.connectors.brokers.servers import mosquitto
+from tests.waiting import wait_until
 
 _names = itertools.count()
 let_poll(mqtt)
@@ -46,7 +47,7 @@ class Other:
         self.client.connect("127.0.0.1", port)
         self.client.loop_start()
         if topic:
-            eventually(self.client.is_connected)
+            wait_until(self.client.is_connected)
             self.client.subscribe(topic, 1)
             assert subscribed.wait(10)
 
@@ -81,7 +82,7 @@ def test_a_driver_that_dies_loses_nothing(step: str, port: int) -> None:
     results = CollectingSink()
     with in_process(epoch_records=10) as here:
         job = followed(source(), results)  # the broker knows the subscription from now on
-        eventually(lambda: job.progress()["epochs"] > 0)
+        wait_until(lambda: job.progress()["epochs"] > 0)
         job.cancel().result()
         other.publish(f"{topic}/a", list(range(40)))
         here.crash_job(epoch=job.progress()["epoch"] + 3, at=step)
@@ -89,7 +90,7 @@ def test_a_driver_that_dies_loses_nothing(step: str, port: int) -> None:
             followed(source(), results).get_job_execution_result().result()
         other.publish(f"{topic}/b", list(range(40, 60)))
         job = followed(source(), results)
-        eventually(lambda: {str(number) for number in range(60)} <= set(results.results()))
+        wait_until(lambda: {str(number) for number in range(60)} <= set(results.results()))
         job.cancel().result()
     other.close()
     counted = Counter(results.results())
@@ -110,13 +111,13 @@ def test_what_a_checkpoint_has_is_acknowledged_and_does_not_come_again(port: int
     first, second, letters = CollectingSink(), CollectingSink(), CollectingSink()
     with in_process(epoch_records=10):
         job = followed(MqttSource(connection, [topic], client_id, lambda each: int(each.payload)), first, letters)
-        eventually(lambda: job.progress()["epochs"] > 0)
+        wait_until(lambda: job.progress()["epochs"] > 0)
         other.publish(topic, [1, "no number", 2])
-        eventually(lambda: len(first.results()) == 2 and len(letters.results()) == 1)
+        wait_until(lambda: len(first.results()) == 2 and len(letters.results()) == 1)
         other.publish(topic, [3])
-        eventually(lambda: len(first.results()) == 3)
+        wait_until(lambda: len(first.results()) == 3)
         other.publish(topic, [4])
-        eventually(lambda: len(first.results()) == 4)
+        wait_until(lambda: len(first.results()) == 4)
         job.cancel().result()
     (letter,) = letters.results()
     source = MqttSource(connection, [topic], client_id)
@@ -124,7 +125,7 @@ def test_what_a_checkpoint_has_is_acknowledged_and_does_not_come_again(port: int
     with in_process():  # another job, but the same client for the broker
         job = followed(source, second)
         other.publish(topic, ["new"])
-        eventually(lambda: any(each.payload == b"new" for each in second.results()))
+        wait_until(lambda: any(each.payload == b"new" for each in second.results()))
         job.cancel().result()
     other.close()
     assert not [each for each in second.results() if each.payload in (b"1", b"2", b"3", b"no number")]
@@ -153,15 +154,15 @@ def test_an_acknowledgement_is_of_the_message_that_it_was_meant_for(port: int) -
     source = MqttSource(MqttConnection("127.0.0.1", port), [topic], client_id)
 
     feed, buffer = running(source)
-    eventually(lambda: published(other, topic, "first", buffer))
+    wait_until(lambda: published(other, topic, "first", buffer))
     thief = mqtt.Client(mqtt.CallbackAPIVersion.VERSION2, client_id, protocol=mqtt.MQTTv5)
     thief.connect("127.0.0.1", port, clean_start=True)  # ends the session of the other
     thief.loop_start()
-    eventually(thief.is_connected)
+    wait_until(thief.is_connected)
     thief.disconnect()
     thief.loop_stop()
 
-    eventually(lambda: published(other, topic, "second", buffer))
+    wait_until(lambda: published(other, topic, "second", buffer))
     received = buffer.slice(0, 100)
     first, second = received[0], received[payloads(buffer).index(b"second")]
     assert first.token[1] == second.token[1], "the same id"
@@ -169,7 +170,7 @@ def test_an_acknowledgement_is_of_the_message_that_it_was_meant_for(port: int) -
     buffer.close()
     feed.close()
     feed, buffer = running(source)
-    eventually(lambda: payloads(buffer)[:1] == [b"second"])
+    wait_until(lambda: payloads(buffer)[:1] == [b"second"])
     feed.close()
     other.close()
 
@@ -179,10 +180,10 @@ def test_quality_of_service_2_loses_nothing_either(port: int) -> None:
     topic, client_id, other = name(), name(), Other(port)
     source = MqttSource(MqttConnection("127.0.0.1", port), [topic], client_id, qos=2)
     feed, buffer = running(source)
-    eventually(lambda: published(other, topic, "a", buffer, qos=2))
+    wait_until(lambda: published(other, topic, "a", buffer, qos=2))
     feed.close()
     feed, again = running(source)
-    eventually(lambda: payloads(again)[:1] == [b"a"])
+    wait_until(lambda: payloads(again)[:1] == [b"a"])
     feed.close()
     other.close()
 
@@ -193,7 +194,7 @@ def test_the_sink_is_at_least_once(step: str, port: int) -> None:
     reader = Other(port, topic)
     connection = MqttConnection("127.0.0.1", port)
     expected = crashed_on_the_way_to(lambda: MqttSink(connection, topic, SimpleStringSchema()), 50, step)
-    eventually(lambda: len(reader.got) >= 50)
+    wait_until(lambda: len(reader.got) >= 50)
     reader.close()
     assert_same_records(reader.got, expected)  # a crash within a commit would double, but there was none
 

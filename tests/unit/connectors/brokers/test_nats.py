@@ -36,7 +36,6 @@ from tests.unit.connectors.brokers.programs import (
     NO_EVENT_TIME,
     crashed_on_the_way_to,
     crashed_while_reading,
-    eventually,
     run_once,
     to_sink,
 )
@@ -176,9 +175,9 @@ class TestSource:
             source = builder.set_deserializer(lambda each: (int(each.data), each.sequence, each.headers["n"])).build()
             env.from_source(source, NO_EVENT_TIME, "s").with_dead_letters(letters).sink_to(results)
             job = env.execute_async()
-            eventually(lambda: len(results.results()) == 1)
+            wait_until(lambda: len(results.results()) == 1)
             stream.publish([1, 2])
-            eventually(lambda: len(results.results()) == 3)
+            wait_until(lambda: len(results.results()) == 3)
             job.cancel().result()
         assert results.results() == [(0, 1, "0"), (1, 3, "1"), (2, 4, "2")]
         (letter,) = letters.results()
@@ -200,7 +199,7 @@ class TestSource:
             assert reader.wait_readable(time.monotonic() + 20, waiting)
             read = reader.read_batch(1) or []
             assert read == ["2"] and reader.position() == 4
-            eventually(lambda: read.extend(reader.read_batch(10) or []) or read == ["2", "3"])
+            wait_until(lambda: read.extend(reader.read_batch(10) or []) or read == ["2", "3"])
             writer.join()
             os.write(waker, b"x")
             assert not reader.wait_readable(time.monotonic() + 20, waiting)
@@ -232,10 +231,10 @@ class TestSource:
         with in_process(epoch_records=10):
             with nats_server(tmp_path, port=port):
                 job = program()
-                eventually(lambda: len(results.results()) == 30)
+                wait_until(lambda: len(results.results()) == 30)
             with nats_server(tmp_path, port=port):
                 stream.publish(list(range(30, 40)))
-                eventually(lambda: len(results.results()) == 40)
+                wait_until(lambda: len(results.results()) == 40)
             job.cancel().result()
         assert_same_records(results.results(), [str(number) for number in range(40)])
 

@@ -16,8 +16,9 @@ from headwater.datastream import StreamExecutionEnvironment
 from headwater.datastream.connectors.buffered_source import Buffer, Position
 from headwater.datastream.connectors.rabbitmq import RMQConnectionConfig, RMQSink, RMQSource
 from headwater.testing import STEPS, CollectingSink, JobCrashed, assert_same_records, in_process
-from tests.unit.connectors.brokers.programs import crashed_on_the_way_to, eventually, run_once
+from tests.unit.connectors.brokers.programs import crashed_on_the_way_to, run_once
 from tests.unit.connectors.brokers.servers import rabbitmq
+from tests.waiting import wait_until
 
 _names = itertools.count()
 
@@ -84,8 +85,8 @@ def test_with_correlation_ids_each_message_counts_once(step: str, queue: Queue) 
         queue.crash(results)
         queue.publish(range(50, 70))
         job = queue.follow(results)
-        eventually(lambda: len(results.results()) >= 70)
-        eventually(lambda: queue.left() == 0)
+        wait_until(lambda: len(results.results()) >= 70)
+        wait_until(lambda: queue.left() == 0)
         job.cancel().result()
     assert_same_records(results.results(), [str(number) for number in range(70)])
 
@@ -97,9 +98,9 @@ def test_without_ids_at_least_once_and_acknowledged_by_checkpoints(queue: Queue)
         here.crash_job(epoch=2, at="manifest-written")
         queue.crash(results, ids=False)
         job = queue.follow(results, ids=False)
-        eventually(lambda: {str(number) for number in range(40)} <= set(results.results()))
+        wait_until(lambda: {str(number) for number in range(40)} <= set(results.results()))
         queue.publish(["last"], ids=False)  # so that a checkpoint comes that acknowledges the others
-        eventually(lambda: "last" in results.results())
+        wait_until(lambda: "last" in results.results())
         job.cancel().result()
     assert set(Counter(results.results())) == {*(str(number) for number in range(40)), "last"}
     assert queue.left() <= 11, "what a durable checkpoint has does not come again"
@@ -115,12 +116,12 @@ def test_what_comes_again_is_acknowledged_alone(port: int) -> None:
     position = Position(2, None, ("old 1", "old 2"))
     buffer = Buffer(position, feed)
     feed.start(position, buffer)
-    eventually(lambda: len(buffer.slice(2, 10)) == 1)
+    wait_until(lambda: len(buffer.slice(2, 10)) == 1)
     assert [each.message.value for each in buffer.slice(2, 10)] == [b"new"]
-    eventually(lambda: not feed._acknowledged and list(feed._outstanding) == [1])  # type: ignore[attr-defined]
+    wait_until(lambda: not feed._acknowledged and list(feed._outstanding) == [1])  # type: ignore[attr-defined]
     buffer.close()
     feed.close()
-    eventually(lambda: queue.left() == 1)
+    wait_until(lambda: queue.left() == 1)
     assert queue.read() == [("new", "new")]
     queue.connection.close()
 

@@ -30,11 +30,11 @@ from tests.unit.connectors.brokers.programs import (
     NO_EVENT_TIME,
     crashed_on_the_way_to,
     crashed_while_reading,
-    eventually,
     run_once,
     to_sink,
 )
 from tests.unit.connectors.kinesis.server import KinesisServer, KinesisStream, kinesis_server, refuses
+from tests.waiting import wait_until
 
 HOUR_MS = 3_600_000
 
@@ -109,7 +109,7 @@ class TestSource:
             for number, change in enumerate((lambda: stream.split(0), lambda: stream.merge(2, 3)), 1):
                 change()  # what is in the parents is not yet read
                 reshard_and_put(number)
-            eventually(lambda: len(results.results()) == 240)
+            wait_until(lambda: len(results.results()) == 240)
             job.cancel().result()
         found = defaultdict(list)
         for key, number in map(str.split, results.results()):

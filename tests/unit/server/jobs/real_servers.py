@@ -7,8 +7,7 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 from headwater.common.machine.processes import start_time
@@ -17,6 +16,7 @@ from headwater.server.cluster import RunRequest
 from headwater.server.jobs.job_folder import JobFolder, job_ids
 from headwater.server.jobs.session_jobs import SessionJobs
 from headwater.testing import CollectingSink
+from tests.waiting import wait_until
 
 PROGRAM = """
 import sys
@@ -41,20 +41,13 @@ def expected(count: int) -> list[tuple[int, int]]:
     return sorted((number % 3, number // 3 + 1) for number in range(count))
 
 
-def until(done: Callable[[], object], what: str, seconds: float = 60) -> None:
-    deadline = time.monotonic() + seconds
-    while not done():
-        assert time.monotonic() < deadline, f"not within {seconds:g} s: {what}"
-        time.sleep(0.02)
-
-
 @contextlib.contextmanager
 def server_here(storage: Path, attempts: int = 3, history: int = 100) -> Iterator[SessionJobs]:
     """A server in this process. Its drivers are processes of their own, and are ended with the test."""
     jobs = SessionJobs(storage, FixedDelay(attempts, 100), history)
     jobs.start("http://here:1")
     try:
-        until(lambda: jobs.leader() is None, "it leads")
+        wait_until(lambda: jobs.leader() is None, "it leads")
         yield jobs
     finally:
         jobs.stop()
@@ -120,7 +113,7 @@ class Storage:
 
     def driver(self, number: int = 1) -> int:
         """The pid of a start's driver, once it has begun its job."""
-        until(lambda: any(s.number == number and s.job for s in self.folder().starts()), f"driver {number} begins")
+        wait_until(lambda: any(s.number == number and s.job for s in self.folder().starts()), f"driver {number} begins")
         record = self.folder().start(number).driver
         assert record is not None
         return record.pid

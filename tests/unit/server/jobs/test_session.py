@@ -27,8 +27,9 @@ from headwater.server.jobs import supervisor
 from headwater.server.jobs.job_folder import JobFolder, job_ids
 from headwater.server.jobs.records import DriverEnd, DriverRecord, JobRecord, Order
 from headwater.server.jobs.session_jobs import SessionJobs, SubmissionFailedError
-from tests.unit.server.jobs.real_servers import ServerProcess, Storage, expected, server_here, until
+from tests.unit.server.jobs.real_servers import ServerProcess, Storage, expected, server_here
 from tests.unit.server.json_shapes import differences, shape_of
+from tests.waiting import wait_until
 
 ROUNDS = int(os.environ.get("SERVER_ROUNDS", "1"))
 pytestmark = pytest.mark.timeout(120 * ROUNDS)
@@ -91,7 +92,7 @@ def test_a_program_runs_to_its_end_and_is_kept_in_history(storage: Storage) -> N
     with server_here(storage.path) as jobs:
         job_id = jobs.submit(storage.program, storage.request(60, 1_000))
         assert jobs.job_ids() == [job_id]
-        until(lambda: storage.folder().has_ended, "it ends")
+        wait_until(lambda: storage.folder().has_ended, "it ends")
         told = jobs.answer(job_id, "describe")
         assert told is not None
         assert (told["status"], told["name"], told["job_id"]) == ("FINISHED", "counts", job_id)
@@ -112,9 +113,9 @@ def test_a_killed_driver_is_started_again_and_nothing_comes_twice(storage: Stora
         job_id = jobs.submit(storage.program, storage.request(300, 150))
         for number in (1, 2):
             seen = len(storage.results())
-            until(lambda seen=seen: len(storage.results()) > seen, "it has committed output")  # type: ignore[misc]
+            wait_until(lambda seen=seen: len(storage.results()) > seen, "it has committed output")  # type: ignore[misc]
             os.kill(storage.driver(number), signal.SIGKILL)
-        until(lambda: storage.folder().has_ended, "it ends")
+        wait_until(lambda: storage.folder().has_ended, "it ends")
         assert len(storage.folder().starts()) == 3
         told = jobs.answer(job_id, "exceptions")
         assert told is not None
@@ -128,7 +129,7 @@ def test_a_driver_that_dies_too_often_fails_the_job(storage: Storage) -> None:
         job_id = jobs.submit(storage.program, storage.request(100_000, 100))
         for number in (1, 2):
             os.kill(storage.driver(number), signal.SIGKILL)
-        until(lambda: storage.folder().has_ended, "it is given up")
+        wait_until(lambda: storage.folder().has_ended, "it is given up")
         assert jobs.answer(job_id, "status")["status"] == "FAILED"  # type: ignore[index]
         kept = storage.folder().history()
         assert kept is not None and "started 2 times, which is the limit" in kept.problem
@@ -160,7 +161,7 @@ def test_a_job_that_fails_is_not_started_again(storage: Storage) -> None:
     with server_here(storage.path) as jobs:
         with contextlib.suppress(SubmissionFailedError):
             jobs.submit(storage.program, storage.request(60, 1_000))
-        until(lambda: storage.folder().has_ended, "it fails")
+        wait_until(lambda: storage.folder().has_ended, "it fails")
         (job_id,) = jobs.job_ids()
         told = jobs.answer(job_id, "exceptions")
         assert told is not None and told["entries"][0]["exception_name"] == "ZeroDivisionError"
@@ -173,7 +174,7 @@ def test_a_cancelled_job_ends_also_between_two_drivers(storage: Storage) -> None
         job_id = jobs.submit(storage.program, storage.request(100_000, 100))
         assert jobs.cancel(job_id)
         os.kill(storage.driver(), signal.SIGKILL)
-        until(lambda: storage.folder().has_ended, "it ends")
+        wait_until(lambda: storage.folder().has_ended, "it ends")
         assert jobs.answer(job_id, "status")["status"] == "CANCELED"  # type: ignore[index]
         assert not jobs.cancel("f" * 32), "it is nobody's"
 
@@ -182,7 +183,7 @@ def test_a_jobs_token_is_known_also_after_its_end_and_to_the_next_server(storage
     request = storage.request(30, 1_000, **{"headwater.job.token": "one-jobs-token"})
     with server_here(storage.path) as jobs:
         job_id = jobs.submit(storage.program, request)
-        until(lambda: storage.folder().has_ended, "it ends")
+        wait_until(lambda: storage.folder().has_ended, "it ends")
     with server_here(storage.path) as jobs:
         assert jobs.token_digest(job_id) == token_digest("one-jobs-token")
         assert jobs.token_digest("f" * 32) == ""
@@ -247,7 +248,7 @@ def test_a_zip_and_files_beside_it_are_found_by_the_program(storage: Storage, tm
     )
     with server_here(storage.path) as jobs:
         jobs.submit(archive, chosen)
-        until(lambda: storage.folder().has_ended, "it ends")
+        wait_until(lambda: storage.folder().has_ended, "it ends")
         with pytest.raises(SubmissionFailedError, match=r"app.zip has no __main__.py to run"):
             jobs.submit(archive, RunRequest(configuration=request.configuration))
         bomb = tmp_path / "0_bomb.zip"
@@ -265,7 +266,7 @@ def test_one_damaged_record_does_not_stop_the_other_jobs(storage: Storage) -> No
     (broken.path / "SUBMISSION").write_bytes(b"?" * 40)
     with server_here(storage.path) as jobs:
         job_id = jobs.submit(storage.program, storage.request(30, 1_000))
-        until(lambda: JobFolder(storage.path, job_id).has_ended, "it ends")
+        wait_until(lambda: JobFolder(storage.path, job_id).has_ended, "it ends")
         assert jobs.job_ids() == [job_id]
     assert storage.results() == expected(30)
 
@@ -296,7 +297,7 @@ def test_a_pid_that_is_another_process_by_now_is_not_taken_for_the_driver(storag
     folder.order(1, Order("gone", 1))
     folder.take(1, DriverRecord(os.getpid(), "another boot/1", socket.gethostname(), 1))
     with server_here(storage.path):
-        until(lambda: folder.has_ended, "it ends")
+        wait_until(lambda: folder.has_ended, "it ends")
     assert len(folder.starts()) == 2 and folder.starts()[0].death is not None
     assert storage.results() == expected(30)
 
@@ -305,7 +306,7 @@ def test_an_order_of_a_server_that_died_is_taken_back(storage: Storage) -> None:
     folder = storage.submitted_by_hand(30, 1_000)
     folder.order(1, Order("gone", 1))
     with server_here(storage.path):
-        until(lambda: folder.has_ended, "it ends")
+        wait_until(lambda: folder.has_ended, "it ends")
     first, second = folder.starts()
     assert first.driver is not None and first.driver.revoked_by and first.death is None
     assert second.end is not None and storage.results() == expected(30)
@@ -322,7 +323,7 @@ def test_a_job_whose_host_is_silent_goes_on_here_if_it_has_checkpoints(
     folder.began(1, JobRecord(folder.job_id, "", {"job_id": folder.job_id, "name": "counts", "timestamps": {}}
                               | ({"checkpoint_dir": "x"} if resumable else {})))  # fmt: skip
     with server_here(storage.path):
-        until(lambda: folder.has_ended, "it ends")
+        wait_until(lambda: folder.has_ended, "it ends")
     kept = folder.history()
     assert kept is not None
     assert kept.status == ("FINISHED" if resumable else "FAILED"), kept.problem
@@ -335,7 +336,7 @@ def test_a_driver_that_was_replaced_ends(storage: Storage) -> None:
         driver = storage.folder().starts()[0].driver
     assert driver is not None
     storage.folder().order(2, Order("elsewhere", 1))
-    until(lambda: start_time(driver.pid) != driver.start_time, "it ends")
+    wait_until(lambda: start_time(driver.pid) != driver.start_time, "it ends")
     assert "was started elsewhere; this driver ends" in storage.folder().log.read_text()
 
 
@@ -352,16 +353,16 @@ def test_a_server_that_is_killed_finds_its_jobs_again(
     assert get(servers[0].address, "/jobs")["jobs"] == [{"id": folder.job_id, "status": "RUNNING"}]
     servers[0].end(signal.SIGKILL)
     seen = len(storage.results())
-    until(lambda: len(storage.results()) > seen, "the job goes on without a server")
+    wait_until(lambda: len(storage.results()) > seen, "the job goes on without a server")
     servers.append(ServerProcess(storage.path))
-    until(lambda: leads(servers[1]), "it leads")
+    wait_until(lambda: leads(servers[1]), "it leads")
     assert get(servers[1].address, f"/jobs/{folder.job_id}")["state"] == "RUNNING"
     os.kill(pid, signal.SIGKILL)  # it is noticed although it is nobody's child
     storage.driver(2)
     seen = len(storage.results())
-    until(lambda: len(storage.results()) > seen, "the second driver goes on where the first one was")
+    wait_until(lambda: len(storage.results()) > seen, "the second driver goes on where the first one was")
     folder.cancel()
-    until(lambda: folder.has_ended, "it ends")
+    wait_until(lambda: folder.has_ended, "it ends")
     assert [start.death is not None for start in folder.starts()] == [True, False]
     results = storage.results()
     assert results == expected(len(results)), "nothing is lost, and nothing came twice"
@@ -381,12 +382,12 @@ def test_the_second_server_takes_over(
     assert not leads(second)
     assert get(second.address, "/jobs")["jobs"][0]["id"] == folder.job_id, "the client is sent to the leader"
     first.process.send_signal(how)
-    until(lambda: leads(second), "the second one leads", TAKEOVER_SECONDS)
+    wait_until(lambda: leads(second), "the second one leads", TAKEOVER_SECONDS)
     assert get(second.address, "/jobs")["jobs"] == [{"id": folder.job_id, "status": "RUNNING"}]
     assert storage.driver() == pid and len(folder.starts()) == 1, "the job was adopted, not started again"
     if how is signal.SIGSTOP:
         first.process.send_signal(signal.SIGCONT)
-        until(lambda: not leads(first), "the first one refuses")
+        wait_until(lambda: not leads(first), "the first one refuses")
         assert leads(second)
     os.kill(pid, signal.SIGKILL)
     assert storage.driver(2) != pid
@@ -400,7 +401,7 @@ def test_two_servers_that_start_at_once_start_one_driver(
 ) -> None:
     folder = storage.submitted_by_hand(30, 1_000)
     servers += [ServerProcess(storage.path), ServerProcess(storage.path)]
-    until(lambda: folder.has_ended, "it ends")
-    until(lambda: sum(leads(each) for each in servers) == 1, "one of them leads")
+    wait_until(lambda: folder.has_ended, "it ends")
+    wait_until(lambda: sum(leads(each) for each in servers) == 1, "one of them leads")
     taken = [start for start in folder.starts() if start.driver is not None and not start.driver.revoked_by]
     assert len(taken) == 1 and storage.results() == expected(30)
