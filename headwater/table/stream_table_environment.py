@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from headwater.common.config_options import RUNTIME_MODE
+from headwater.common.config_options import LATE_ROWS_TABLE, RUNTIME_MODE
 from headwater.common.errors import SqlError
 from headwater.common.typeinfo import TypeInformation
 from headwater.datastream.data_stream import DataStream
@@ -204,13 +204,22 @@ class StreamTableEnvironment(TableEnvironment):
         return self.to_changelog_stream(table).map(_flagged)
 
     def _to_stream(self, table: Table, changelog: bool, upsert_key: tuple[str, ...] = ()) -> DataStream:
+        self._no_late_table()
         made = records(self._planner, self._planner.plan(table._plan), changelog, upsert_key)
         node = self._translator.node(made)
         node.output_type = to_type_information(table.get_schema())
         return DataStream(self._environment, node)
 
+    def _no_late_table(self) -> None:
+        if self._late_table() is not None:
+            raise SqlError(
+                f"'{LATE_ROWS_TABLE.key}' is for the jobs of INSERTs and queries, not for tables in the job of a"
+                " StreamExecutionEnvironment; reset it"
+            )
+
     def _attach(self, sinks: list[Sink]) -> None:
         """Make INSERTs part of the environment's job."""
+        self._no_late_table()
         for each in sinks:
             self._environment._add_operator(self._translator.sink(plan_sink(self._planner, each)))
 

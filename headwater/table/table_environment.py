@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from headwater.common.config.session_defaults import session_defaults
-from headwater.common.config_options import RUNTIME_MODE
+from headwater.common.config_options import LATE_ROWS_TABLE, RUNTIME_MODE
 from headwater.common.configuration import Configuration
 from headwater.common.errors import SqlError
 from headwater.datastream.python_dependencies import PythonDependencies
@@ -40,6 +40,7 @@ from headwater.table.statement_set import StatementSet
 from headwater.table.statements.create import CatalogChanges
 from headwater.table.statements.show import describe, show
 from headwater.table.stream import jobs
+from headwater.table.stream.late_table import LateTable
 from headwater.table.stream_result import JobResult, QueryResult
 from headwater.table.table import Table
 from headwater.table.table_config import TableConfig
@@ -194,7 +195,9 @@ class TableEnvironment(FunctionMethods, PythonDependencies):
     def _collect(self, plan: Plan) -> TableResult:
         if self._streaming:
             fields = tuple(RowField(column.name, column.type) for column in plan.columns)
-            return QueryResult(RowType(fields=fields, nullable=False), jobs.collect(plan, self._configuration))
+            return QueryResult(
+                RowType(fields=fields, nullable=False), jobs.collect(plan, self._configuration, self._late_table())
+            )
         query = batch_query(plan)
         for read in query.sources.values():
             source_of(read.identifier, read.table)  # a wrong option is an error before Spark starts
@@ -211,7 +214,7 @@ class TableEnvironment(FunctionMethods, PythonDependencies):
         type_ = RowType(fields=tuple(RowField(name, BIGINT) for name in names), nullable=False)
         counts = pa.table([pa.array([-1], pa.int64()) for _ in names], names=names)  # Flink's "unknown", too
         if self._streaming:
-            return JobResult(type_, counts, jobs.insert(sinks, self._configuration))
+            return JobResult(type_, counts, jobs.insert(sinks, self._configuration, self._late_table()))
         prepared = [(batch_query(each.input), sink_of(each.identifier, each.table), each) for each in sinks]
         for query, _, _ in prepared:
             for read in query.sources.values():
@@ -219,6 +222,14 @@ class TableEnvironment(FunctionMethods, PythonDependencies):
         for query, target, each in prepared:
             get_executor().write(query, target, each.overwrite, self._configuration)
         return TableResult(type_, counts, ResultKind.SUCCESS_WITH_CONTENT)
+
+    def _late_table(self) -> LateTable | None:
+        """The table that keeps late rows, if the settings name one."""
+        name = self._configuration.get(LATE_ROWS_TABLE)
+        if not name:
+            return None
+        identifier = self._catalogs.qualify(_parts(name))
+        return LateTable(identifier, self._sink_table(identifier, _parts(name)))
 
     def _insert_plan(self, plan: Plan, target: str | TableDescriptor, overwrite: bool) -> TableResult:
         return self._write([self._sink_of_plan(plan, target, overwrite)])

@@ -245,6 +245,32 @@ def test_null_into_a_not_null_column_is_an_error(environment: TableEnvironment, 
     assert rows(environment, "SELECT * FROM strict") == [(1,)]
 
 
+def test_predicates_with_queries_are_values_of_three_kinds(environment: TableEnvironment) -> None:
+    environment.execute_sql("CREATE VIEW l AS SELECT * FROM (VALUES (1), (2), (CAST(NULL AS INT))) AS v (x)")
+    environment.execute_sql("CREATE VIEW r AS SELECT * FROM (VALUES (1), (CAST(NULL AS INT))) AS v (y)")
+    query = (
+        "SELECT x, x IN (SELECT y FROM r), x NOT IN (SELECT y FROM r WHERE y = 1), x IN (SELECT y FROM r WHERE y > 5),"
+        " EXISTS (SELECT 1 FROM r WHERE y = x), CASE WHEN NOT EXISTS (SELECT 1 FROM r WHERE y > x) THEN 'none' END"
+        " FROM l"
+    )
+    found = {tuple(row) for row in environment.execute_sql(query).collect()}
+    assert found == {
+        (1, True, False, False, True, "none"),
+        (2, None, True, False, False, "none"),
+        (None, None, None, False, False, "none"),
+    }
+
+
+def test_a_table_as_of_now_is_joined_as_it_is(environment: TableEnvironment) -> None:
+    environment.execute_sql("CREATE VIEW facts AS SELECT x, PROCTIME() AS p FROM (VALUES (1), (2)) AS v (x)")
+    environment.execute_sql("CREATE VIEW dim AS SELECT * FROM (VALUES (1, 'a'), (1, 'b')) AS v (y, n)")
+    query = "SELECT x, n FROM facts LEFT JOIN dim FOR SYSTEM_TIME AS OF facts.p ON x = y"
+    found = environment.execute_sql(query).collect()
+    assert {tuple(row) for row in found} == {(1, "a"), (1, "b"), (2, None)}
+    with pytest.raises(SqlError, match="an event time runs in streaming mode only"):
+        environment.explain_sql(query.replace("facts.p", "TIMESTAMP '2020-01-01 00:00:00'"))
+
+
 def test_threads_do_not_mix_up_their_tables(environment: TableEnvironment) -> None:
     def total(number: int) -> int:
         table = environment.from_elements([(number,)] * 3, ["a"])

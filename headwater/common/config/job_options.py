@@ -549,6 +549,12 @@ IDLE_TIMEOUT = _duration(
     0,
     "A split of a SQL source that gives no row for so long does not hold the watermark back. 0: it does.",
 )
+LATE_ROWS_TABLE = _text(
+    "table.exec.late-rows.table",
+    "",
+    "A table that gets the rows which SQL on streams drops because they are late: see docs/sql/streaming.md. "
+    "They are counted either way.",
+)
 
 OPTIONS: tuple[ConfigOption[Any], ...] = tuple(each for each in globals().values() if isinstance(each, ConfigOption))
 """All options above, in the order in which documentation shows them."""

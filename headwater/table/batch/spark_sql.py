@@ -10,7 +10,7 @@ from headwater.table.batch.literals import quoted, spark_literal
 from headwater.table.batch.spark_expressions import SparkExpressions, column_name
 from headwater.table.batch.spark_windows import window_table
 from headwater.table.functions.definition import Binding
-from headwater.table.plan.expressions import AggregateCall, ExistsSubquery, Grouping, InSubquery, Literal
+from headwater.table.plan.expressions import AggregateCall, Grouping, InSubquery, Literal
 from headwater.table.plan.match import Match
 from headwater.table.plan.nodes import (
     Aggregate,
@@ -88,7 +88,12 @@ class _Writer:
             case Watermark():
                 return self.write(plan.input)
             case Snapshot():
-                raise SqlError("FOR SYSTEM_TIME AS OF is not there in batch mode")
+                if getattr(plan.period.type, "attribute", None) is not TimeAttribute.PROCTIME:
+                    raise SqlError(
+                        "FOR SYSTEM_TIME AS OF an event time runs in streaming mode only, on bounded tables too; in"
+                        " batch mode a table is as it is now: FOR SYSTEM_TIME AS OF a column AS PROCTIME()"
+                    )
+                return self.write(plan.input)
             case Aggregate():
                 return self._aggregate(plan)
             case Over():
@@ -143,9 +148,7 @@ class _Writer:
         return " UNION ALL ".join(selects)
 
     def _project(self, project: Project) -> str:
-        for _, rex in project.items:
-            if any(isinstance(node, ExistsSubquery | InSubquery) for node in rex.walk()):
-                raise SqlError("EXISTS and IN with a query stand in WHERE, not among selected columns, in batch mode")
+        project = _without_in(project)
         items = (f"{self.expressions.text(rex)} AS {column_name(column)}" for column, rex in project.items)
         return f"SELECT {', '.join(items) or _NOTHING} FROM ({self.write(project.input)})"
 
@@ -249,6 +252,18 @@ class _Writer:
         if node.offset is not None:
             text += f" OFFSET {node.offset}"
         return text
+
+
+def _without_in(project: Project) -> Project:
+    """IN with a query among selected columns, as a join: Spark takes its NULL for FALSE."""
+    from headwater.table.stream.rules.subquery_values import ValueJoins
+
+    joins = ValueJoins(project.input, lambda plan: plan)
+    items = tuple(
+        (column, rex.transform(lambda node: joins.predicate(node) if isinstance(node, InSubquery) else None))
+        for column, rex in project.items
+    )
+    return project if joins.plan is project.input else Project(joins.plan, items)
 
 
 def _row_fields(node: Unnest) -> list[str]:

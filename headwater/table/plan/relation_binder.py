@@ -31,16 +31,14 @@ BindQuery = Callable[[Query, BindContext, Scope | None], Plan]
 
 @dataclass(frozen=True)
 class Bound:
-    """A relation: its plan, the ranges it adds to the scope, and columns that USING made one."""
+    """A relation: its plan, the ranges it adds to the scope, and the columns that USING has put another one before."""
 
     plan: Plan
     ranges: tuple[Range, ...]
-    merged: tuple[Column, ...] = ()
     hidden: frozenset[int] = frozenset()
 
     def scope(self, parent: Scope | None) -> Scope:
-        merged = {column.name: column for column in self.merged}
-        return Scope(list(self.ranges), parent, merged, set(self.hidden))
+        return Scope(list(self.ranges), parent, self.hidden)
 
 
 class RelationBinder:
@@ -145,7 +143,7 @@ class RelationBinder:
         if left is None:
             raise self._context.error("FOR SYSTEM_TIME AS OF stands on the right side of a join", node.span)
         period = self._binder(left, "FOR SYSTEM_TIME AS OF").bind(node.period)
-        return Bound(Snapshot(bound.plan, period), bound.ranges, bound.merged, bound.hidden)
+        return Bound(Snapshot(bound.plan, period), bound.ranges, bound.hidden)
 
     # -- Functions
 
@@ -249,13 +247,13 @@ class RelationBinder:
         if node.using or node.natural:
             return self._join_using(node, left, right)
         condition: Rex | None = None
+        hidden = left.hidden | right.hidden
         kind = "INNER" if node.kind == "CROSS" else node.kind
         if node.condition is not None:
-            scope = Scope(list(ranges), self._outer)
+            scope = Scope(list(ranges), self._outer, hidden)
             condition = self._binder(scope, "ON").bind_condition(node.condition)
         plan = _outer_join(kind, left.plan, right.plan, condition, lateral)
-        hidden = left.hidden | right.hidden
-        return Bound(plan, _refreshed(ranges, plan), (*left.merged, *right.merged), hidden)
+        return Bound(plan, _refreshed(ranges, plan), hidden)
 
     def _join_unnest(
         self, node: ast.Join, left: Bound, unnested: ast.Unnest, alias: str | None, names: tuple[str, ...]
@@ -274,20 +272,21 @@ class RelationBinder:
         ranges = (*left.ranges, Range((alias,) if alias is not None else (), added))
         result: Plan = plan
         if node.condition is not None:
-            condition = self._binder(Scope(list(ranges), self._outer), "ON").bind_condition(node.condition)
+            condition = self._binder(Scope(list(ranges), self._outer, left.hidden), "ON").bind_condition(node.condition)
             constant = isinstance(condition, Literal) and condition.value is True
             if node.kind == "LEFT" and not constant:
                 raise self._context.error("LEFT JOIN UNNEST takes ON TRUE only", node.condition.span)
             if not constant:
                 result = Filter(plan, condition)
-        return Bound(result, ranges, left.merged, left.hidden)
+        return Bound(result, ranges, left.hidden)
 
     def _join_using(self, node: ast.Join, left: Bound, right: Bound) -> Bound:
         """The named columns become one, which comes first in `*`."""
         names = node.using
         if node.natural:
-            theirs = {column.name for column in right.plan.columns}
-            names = tuple(column.name for column in left.plan.columns if column.name in theirs)
+            theirs = {column.name for column in right.scope(None).visible()}
+            ours = (column.name for column in left.scope(None).visible())
+            names = tuple(name for name in dict.fromkeys(ours) if name in theirs)
         condition: Rex = TRUE
         pairs: list[tuple[Column, Column]] = []
         for name in names:
@@ -310,11 +309,10 @@ class RelationBinder:
             elif node.kind == "FULL":
                 rex = call("COALESCE", (ref(first), ref(second)), node.span)
             items.append((new_column(one.name, rex.type), rex))
-        merged = tuple(column for column, _ in items)
+        merged = Range((), tuple(column for column, _ in items))
         plan = Project(joined, (*items, *((column, ref(column)) for column in joined.columns)))
         hidden = left.hidden | right.hidden | {column.id for pair in pairs for column in pair}
-        ranges = _refreshed((*left.ranges, *right.ranges), plan)
-        return Bound(plan, ranges, merged, hidden)
+        return Bound(plan, _refreshed((merged, *left.ranges, *right.ranges), plan), hidden)
 
     def _one(self, side: Bound, name: str, node: ast.Join) -> Column:
         found = side.scope(None).find((name,))

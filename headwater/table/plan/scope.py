@@ -37,10 +37,13 @@ class Scope:
 
     ranges: list[Range] = field(default_factory=list)
     parent: Scope | None = None
-    merged: dict[str, Column] = field(default_factory=dict)
-    """Columns of USING and NATURAL: their plain name means one column."""
-    hidden: set[int] = field(default_factory=set)
-    """Ids of columns that `*` shows through a merged one."""
+    hidden: frozenset[int] = frozenset()
+    """Ids of columns that a plain name and `*` do not mean: USING or NATURAL has made one of two, in a range without a
+    name."""
+
+    def visible(self) -> list[Column]:
+        """All that `*` means."""
+        return [column for each in self.ranges for column in each.columns if column.id not in self.hidden]
 
     def find(self, parts: Sequence[str]) -> Found | list[Column] | None:
         """The column that a name means; all candidates if there are several; None if there is none.
@@ -70,9 +73,7 @@ class Scope:
                 return matches[0], length + 1
             if matches:
                 return matches
-        if parts[0] in self.merged:
-            return self.merged[parts[0]], 1
-        plain = [column for each in self.ranges for column in each.columns if column.name == parts[0]]
+        plain = [column for column in self.visible() if column.name == parts[0]]
         if len(plain) == 1:
             return plain[0], 1
         return plain or None

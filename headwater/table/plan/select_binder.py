@@ -130,9 +130,7 @@ class SelectBinder:
                 known = ", ".join(each.name[-1] for each in bound.ranges if each.name)
                 raise self._context.error(f"there is no table '{name}' in FROM (there is {known})", star.span)
             return list(found[0].columns)
-        columns = [*bound.merged]
-        columns += [column for each in bound.ranges for column in each.columns if column.id not in bound.hidden]
-        return columns
+        return bound.scope(None).visible()
 
     # -- GROUP BY
 

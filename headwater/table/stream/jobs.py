@@ -15,6 +15,7 @@ from headwater.table.plan.nodes import Plan
 from headwater.table.stream.connectors.contract import ChangelogMode, TableSink
 from headwater.table.stream.connectors.rows import RowsEncoder
 from headwater.table.stream.explain import explain_stream
+from headwater.table.stream.late_table import LateTable
 from headwater.table.stream.physical import Physical
 from headwater.table.stream.planner import StreamPlanner
 from headwater.table.stream.planner_sinks import end, plan_sink
@@ -43,20 +44,21 @@ def plan_query(planner: StreamPlanner, plan: Plan, sink: CollectSink) -> Physica
     return end(planner, made, TableSink(sink, encoder, ChangelogMode.ALL, parallelism=1), COLLECT)
 
 
-def collect(plan: Plan, configuration: Configuration) -> CloseableIterator:
+def collect(plan: Plan, configuration: Configuration, late: LateTable | None = None) -> CloseableIterator:
     """Start a query. Its rows come as their epochs are complete."""
     sink = CollectSink()
-    physical = plan_query(planner_of(configuration, [plan]), plan, sink)
-    client = launch([physical], configuration, COLLECT)
+    planner = planner_of(configuration, [plan])
+    physical = plan_query(planner, plan, sink)
+    client = launch(planner, [physical], configuration, COLLECT, late)
     return CloseableIterator(client, collected_results(sink.collect_id))
 
 
-def insert(sinks: Sequence[nodes.Sink], configuration: Configuration) -> JobClient:
+def insert(sinks: Sequence[nodes.Sink], configuration: Configuration, late: LateTable | None = None) -> JobClient:
     """Start INSERTs as one job: tables that several of them read are read once."""
     planner = planner_of(configuration, sinks)
     physical = [plan_sink(planner, each) for each in sinks]
     names = ",".join(str(each.identifier) for each in sinks)
-    return launch(physical, configuration, f"insert-into_{names}")
+    return launch(planner, physical, configuration, f"insert-into_{names}", late)
 
 
 def explained(plan: Plan, configuration: Configuration, details: Sequence[str]) -> str:
@@ -71,9 +73,17 @@ def explained(plan: Plan, configuration: Configuration, details: Sequence[str]) 
     return text
 
 
-def launch(sinks: Sequence[Physical], configuration: Configuration, name: str) -> JobClient:
+def launch(
+    planner: StreamPlanner,
+    sinks: Sequence[Physical],
+    configuration: Configuration,
+    name: str,
+    late: LateTable | None = None,
+) -> JobClient:
     environment = StreamExecutionEnvironment.get_execution_environment(configuration)
-    translator = Translator()
+    translator = Translator(keep_late=late is not None)
     for each in sinks:
         environment._add_operator(translator.sink(each))
+    if late is not None and translator.late:
+        environment._add_operator(translator.sink(late.plan(planner, translator.late)))
     return environment.execute_async(configuration.get(PIPELINE_NAME) if configuration.is_set(PIPELINE_NAME) else name)

@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from headwater.common.errors import SqlError
+from headwater.table.catalog.objects import CatalogTable, Identifier
 from headwater.table.plan import nodes
 from headwater.table.stream.connectors.contract import ChangelogMode, Field, TableSink
 from headwater.table.stream.connectors.registry import connector_of, context_of
@@ -24,13 +25,17 @@ def plan_sink(planner: StreamPlanner, plan: nodes.Sink) -> Physical:
         raise SqlError(f"INSERT OVERWRITE {plan.identifier}: a stream has no end at which to replace a table")
     if plan.table.rows is not None:
         raise SqlError(f"table '{plan.identifier}' is made of values of the program: nothing can be inserted")
-    input = planner.plan(plan.input)
-    fields = tuple(Field(each.name, each.type, each.metadata_key) for each in plan.table.schema.sink_columns())
-    context = context_of(plan.identifier, plan.table, fields, planner.zone)
+    return into_table(planner, planner.plan(plan.input), plan.identifier, plan.table)
+
+
+def into_table(planner: StreamPlanner, input: Physical, identifier: Identifier, table: CatalogTable) -> Physical:
+    """The rows, and the table that gets them. They have its columns."""
+    fields = tuple(Field(each.name, each.type, each.metadata_key) for each in table.schema.sink_columns())
+    context = context_of(identifier, table, fields, planner.zone)
     target = connector_of(context).sink(context)
     context.options.check()
-    key = plan.table.schema.primary_key if target.uses_key else ()
-    return end(planner, input, target, str(plan.identifier), key)
+    key = table.schema.primary_key if target.uses_key else ()
+    return end(planner, input, target, str(identifier), key)
 
 
 def end(

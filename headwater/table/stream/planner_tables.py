@@ -58,10 +58,10 @@ def window_table(planner: StreamPlanner, plan: nodes.WindowTable) -> Physical:
         return Physical("WindowTableFunction", detail, plan.columns, (input,), assign, traits=traits)
     from headwater.table.stream.operators.session import SessionAssignOperator
 
-    if time == PROCTIME:
-        raise SqlError("SESSION windows by processing time do not run on streams; use an event time with a WATERMARK")
     keys = tuple(input.place(column) for column in plan.partition_by)
-    factory = partial(SessionAssignOperator, input.columns, cut, plan.columns, zone=planner.zone)
+    factory = partial(
+        SessionAssignOperator, input.columns, cut, plan.columns, event_time=time == ROWTIME, zone=planner.zone
+    )
     return Physical(
         "SessionWindow",
         detail,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -14,15 +15,20 @@ from headwater.graph.transformation import (
     Transformation,
     UnionTransformation,
 )
+from headwater.operators.base import Operator
 from headwater.operators.sink import SinkOperator
 from headwater.table.stream.keys import KeyColumns
+from headwater.table.stream.operators.base import EpochOperator
 from headwater.table.stream.physical import Physical
 
 
 class Translator:
     """Makes transformations. Nodes that are the same object become one: a source that two queries read is read once."""
 
-    def __init__(self) -> None:
+    def __init__(self, keep_late: bool = False) -> None:
+        self._keep_late = keep_late
+        self.late: list[Transformation] = []
+        """With `keep_late`: what tells its late rows in a side output."""
         self._made: dict[int, Transformation] = {}
         self._kept: list[Physical] = []  # so that no id is used twice
 
@@ -67,11 +73,13 @@ class Translator:
         more: dict[str, Any] = {}
         if plan.uid:
             more["uid"] = plan.uid
-        return OperatorTransformation(
+        factory = plan.factory
+        keep_late = self._keep_late and _drops_late(factory())
+        made = OperatorTransformation(
             name=named(plan),
             kind=f"sql {plan.kind}",
             upstreams=inputs,
-            factory=plan.factory,
+            factory=partial(_keeping_late, factory) if keep_late else factory,
             keyed=keyed,
             needs_slot=keyed,
             keeps_state_per_split=plan.per_split,
@@ -80,6 +88,20 @@ class Translator:
             parallelism_of_input=not keyed,
             **more,
         )
+        if keep_late:
+            self.late.append(made)
+        return made
+
+
+def _drops_late(operator: Operator) -> bool:
+    return isinstance(operator, EpochOperator) and operator.drops_late
+
+
+def _keeping_late(factory: Callable[[], Operator]) -> Operator:
+    operator = factory()
+    assert isinstance(operator, EpochOperator)
+    operator.keeps_late = True
+    return operator
 
 
 def named(plan: Physical) -> str:

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from headwater.common.errors import SqlError
 from headwater.common.serialization import DeserializationSchema, SerializationSchema
 from headwater.common.typeinfo import TypeInformation, Types
-from headwater.common.types import Row
+from headwater.common.types import Row, RowKind
 from headwater.datastream.formats.avro import AvroRowDeserializationSchema, AvroRowSerializationSchema
 from headwater.datastream.formats.changelog_json import (
     CanalJsonDeserializationSchema,
@@ -35,7 +35,8 @@ from headwater.datastream.formats.raw import RawSchema
 from headwater.table.batch.options import nearest
 from headwater.table.functions.casting.arrays import cast_column
 from headwater.table.stream.connectors.contract import ChangelogMode, Field, TableContext
-from headwater.table.stream.connectors.rows import column_of
+from headwater.table.stream.connectors.field_values import written
+from headwater.table.stream.connectors.rows import RowsEncoder, column_of
 from headwater.table.stream.connectors.text_formats import ColumnRows, CsvReader, JsonReader, PlainWriter, row_type
 from headwater.table.types import logical as t
 from headwater.table.types.logical import STRING, LogicalType
@@ -97,7 +98,7 @@ class Format:
             return RawWriter(RawSchema(*self._raw()), self.fields[0].name)
         if self.name == "avro":
             return AvroRowSerializationSchema(avro_schema_string=avro_schema(self.fields))
-        return PlainWriter(self._text_writer(_row_info(self.fields)), self.fields)
+        return PlainWriter(self._text_writer(row_info(self.fields)), self.fields)
 
     def _text_writer(self, type_info: TypeInformation) -> SerializationSchema:
         if self.name == "csv":
@@ -189,6 +190,20 @@ def format_of(
     return Format(name, tuple(fields), context, prefix, lines)
 
 
+@dataclass(frozen=True)
+class TextRows(RowsEncoder):
+    """Rows whose times are texts, as formats write them."""
+
+    iso: bool = False
+
+    def encode(self, rows: pa.RecordBatch, kinds: Sequence[RowKind]) -> list[Any]:
+        found = super().encode(rows, kinds)
+        for row in found:
+            for place, type_ in enumerate(self.types):
+                row[place] = written(row[place], type_, self.iso)
+        return found
+
+
 class RawReader(DeserializationSchema):
     def __init__(self, schema: RawSchema) -> None:
         self._schema = schema
@@ -225,7 +240,7 @@ def _as_text(type_: LogicalType) -> LogicalType:
     return type_
 
 
-def _row_info(fields: Sequence[Field]) -> TypeInformation:
+def row_info(fields: Sequence[Field]) -> TypeInformation:
     return Types.ROW_NAMED(
         [each.name for each in fields], [to_type_information(_as_text(each.type)) for each in fields]
     )

@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import pyarrow as pa
-
 from headwater.common.serialization import DeserializationSchema, SerializationSchema
 from headwater.common.types import Row, RowKind
 from headwater.datastream.connectors.base import DeliveryGuarantee
@@ -29,10 +27,8 @@ from headwater.table.stream.connectors.contract import (
     TableSink,
     TableSource,
 )
-from headwater.table.stream.connectors.field_values import written
 from headwater.table.stream.connectors.filesystem import FormatConverter
-from headwater.table.stream.connectors.formats import Format, format_of
-from headwater.table.stream.connectors.rows import RowsEncoder
+from headwater.table.stream.connectors.formats import Format, TextRows, format_of
 
 METADATA = ("topic", "partition", "offset", "timestamp", "headers", "leader-epoch", "timestamp-type")
 _OURS = METADATA[:5]
@@ -301,20 +297,6 @@ def _metadata(record: KafkaRecord, key: str) -> Any:
     if key == "headers":
         return dict(record.headers)
     return getattr(record, key)
-
-
-@dataclass(frozen=True)
-class TextRows(RowsEncoder):
-    """Rows whose times are texts, as formats write them."""
-
-    iso: bool = False
-
-    def encode(self, rows: pa.RecordBatch, kinds: Sequence[RowKind]) -> list[Any]:
-        found = super().encode(rows, kinds)
-        for row in found:
-            for place, type_ in enumerate(self.types):
-                row[place] = written(row[place], type_, self.iso)
-        return found
 
 
 class PartOf(SerializationSchema):

@@ -37,6 +37,8 @@ class GroupAggregateOperator(EpochOperator):
     (PROCTIME() is one), so that its bounds are local times. When the input ends, all windows are over.
     """
 
+    drops_late = True
+
     def __init__(
         self,
         input: Sequence[Column],

@@ -62,6 +62,11 @@ class EpochOperator(ChangesOperator):
     Subclasses implement `finish`. It runs at the end of every epoch, also of one without changes: time may have passed.
     """
 
+    drops_late = False
+    """Whether it may drop rows because they are late. It then has a `LateDrop`."""
+    keeps_late = False
+    """Set from outside: late rows go to a side output, too."""
+
     def __init__(self, inputs: Sequence[Sequence[Column]], columns: Sequence[Column], zone: str = "UTC") -> None:
         super().__init__(columns, zone)
         self.inputs = tuple(tuple(each) for each in inputs)

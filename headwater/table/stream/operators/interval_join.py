@@ -60,8 +60,8 @@ class IntervalJoinOperator(JoinOperator, TimedJoin):
 
     def finish(self, taken: list[Changes]) -> None:
         kept = [
-            self.in_time(changes, times_ms(changes.rows.column(place)))[0]
-            for changes, place in zip(taken, self.times, strict=True)
+            self.in_time(side, changes, times_ms(changes.rows.column(place)))[0]
+            for side, (changes, place) in enumerate(zip(taken, self.times, strict=True))
         ]
         super().finish(kept)
         self._expire()

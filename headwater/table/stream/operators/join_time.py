@@ -9,12 +9,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headwater.common.ids import MIN_WATERMARK
-from headwater.operators.functions.runtime_context import RuntimeContext
-from headwater.operators.window.base import LATE_RECORDS_DROPPED
 from headwater.state.timers import TimerQueue
 from headwater.table.plan.expressions import Column
 from headwater.table.stream.changes import Changes
 from headwater.table.stream.operators.join_base import KeyedJoin
+from headwater.table.stream.operators.late_rows import LateDrop
 from headwater.table.types.arrow import to_arrow
 
 EVENT, PROCESSING = "event", "processing"
@@ -43,10 +42,11 @@ class TimedJoin(KeyedJoin):
     """A join that waits for time. `time` is EVENT (the watermark) or PROCESSING (the epoch's now)."""
 
     time = EVENT
+    drops_late = True
 
     def open(self) -> None:
         super().open()
-        self._late = RuntimeContext(self.context).get_metrics_group().counter(LATE_RECORDS_DROPPED)
+        self._late = LateDrop(self, self.keeps_late)
 
     @property
     def passed(self) -> int:
@@ -64,12 +64,12 @@ class TimedJoin(KeyedJoin):
     def next_event_timer(self) -> int | None:
         return self.backend.event_timers.peek()
 
-    def in_time(self, changes: Changes, times: np.ndarray) -> tuple[Changes, np.ndarray]:
-        """Drop and count the rows whose time had passed when the epoch began. By processing time none is late."""
+    def in_time(self, side: int, changes: Changes, times: np.ndarray) -> tuple[Changes, np.ndarray]:
+        """Drop the rows whose time had passed when the epoch began. By processing time none is late."""
         limit = self.watermark_before if self.time == EVENT else MIN_WATERMARK
         late = times <= limit
         if not late.any():
             return changes, times
-        self._late.inc(int(late.sum()))
+        self._late.drop(changes.take(np.flatnonzero(late)), self.inputs[side])
         kept = np.flatnonzero(~late)
         return changes.take(kept), times[kept]

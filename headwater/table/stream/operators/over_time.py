@@ -10,8 +10,6 @@ import numpy as np
 import pyarrow as pa
 
 from headwater.common.ids import MAX_WATERMARK
-from headwater.operators.functions.runtime_context import RuntimeContext
-from headwater.operators.window.base import LATE_RECORDS_DROPPED
 from headwater.state.api import MapState, ValueState
 from headwater.state.descriptors import MapStateDescriptor, ValueStateDescriptor
 from headwater.state.timers import TimerQueue
@@ -22,6 +20,7 @@ from headwater.table.stream.keys import KeyColumns
 from headwater.table.stream.operators.aggregate_state import ttl_config, with_ttl
 from headwater.table.stream.operators.base import EpochOperator
 from headwater.table.stream.operators.groups import Groups
+from headwater.table.stream.operators.late_rows import LateDrop
 from headwater.table.stream.operators.over_frames import range_distance
 from headwater.table.stream.operators.over_functions import OverCall
 from headwater.table.stream.operators.over_running import RANKS, RunningAggregate, RunningRank
@@ -61,6 +60,8 @@ class TimedOverOperator(EpochOperator):
     By processing time, rows are emitted in the epoch in which they come. Late rows, and rows without a time, are
     dropped; late ones are counted. Keyed by `partition`. Windows from the beginning keep accumulators, not rows.
     """
+
+    drops_late = True
 
     def __init__(
         self,
@@ -104,7 +105,7 @@ class TimedOverOperator(EpochOperator):
             else:
                 self._computed.append(made)
                 self._reach = _further(self._reach, self._reach_of(call))
-        self._late_dropped = RuntimeContext(self.context).get_metrics_group().counter(LATE_RECORDS_DROPPED)
+        self._late = LateDrop(self, self.keeps_late)
 
     def _reach_of(self, call: WindowCall) -> Reach:
         if call.call.name == "LAG":
@@ -154,7 +155,7 @@ class TimedOverOperator(EpochOperator):
             moments = time_ms(times)
             late = moments <= self.watermark_before
             if late.any():
-                self._late_dropped.inc(int(np.count_nonzero(late)))
+                self._late.drop(changes.take(np.flatnonzero(late)), self.inputs[0])
             self._wait(changes.take(np.flatnonzero(moments > self.context.watermark)))
             changes = changes.take(np.flatnonzero(~late & (moments <= self.context.watermark)))
         return {key: _repeated(rows) for key, rows in self._by_key(changes).items()}

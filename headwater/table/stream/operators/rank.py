@@ -35,6 +35,8 @@ class RankOperator(EpochOperator):
     `window_end`, one of `partition`: the rows of a window are emitted once, when it is over; see `HeldWindows`.
     """
 
+    drops_late = True
+
     def __init__(
         self,
         input: Sequence[Column],

@@ -1,4 +1,4 @@
-"""SESSION as a table function: rows are kept by key until the watermark has passed the session that they are in."""
+"""SESSION as a table function: rows are kept by key until time has passed the session that they are in."""
 
 from __future__ import annotations
 
@@ -10,15 +10,16 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from headwater.operators.functions.runtime_context import RuntimeContext
-from headwater.operators.window.base import LATE_RECORDS_DROPPED
+from headwater.common.ids import MIN_WATERMARK
 from headwater.state.api import ValueState
 from headwater.state.descriptors import ValueStateDescriptor
+from headwater.state.timers import TimerQueue
 from headwater.table.plan.expressions import Column
 from headwater.table.plan.nodes import WindowTable
 from headwater.table.stream.changes import Changes, schema_of
 from headwater.table.stream.keys import KeyColumns
 from headwater.table.stream.operators.base import EpochOperator
+from headwater.table.stream.operators.late_rows import LateDrop
 from headwater.table.stream.operators.rank_rows import RowList
 from headwater.table.stream.operators.row_state import Row, by_key
 from headwater.table.stream.operators.windows import WindowColumns
@@ -43,18 +44,28 @@ class SessionAssignOperator(EpochOperator):
     """Emits rows with the bounds of their session, once, when it is over. Keyed by the node's `partition_by`.
 
     Rows of one session follow each other with at most the gap between them. The input may update: a row that is taken
-    back may split its session. A row is late if the session that it makes, or joins, was over before the epoch.
+    back may split its session. A row is late if the session that it makes, or joins, was over before the epoch; by
+    processing time none is.
     State is bounded by what is open, so that no TTL is needed.
     """
 
+    drops_late = True
+
     def __init__(
-        self, input: Sequence[Column], node: WindowTable, columns: Sequence[Column], *, zone: str = "UTC"
+        self,
+        input: Sequence[Column],
+        node: WindowTable,
+        columns: Sequence[Column],
+        *,
+        event_time: bool = True,
+        zone: str = "UTC",
     ) -> None:
         super().__init__([input], columns, zone)
         places = {column.id: place for place, column in enumerate(input)}
         self.keys = KeyColumns([places[column.id] for column in node.partition_by])
         self._time = places[node.time.id]
         self._gap_ms = node.size_ms
+        self._event_time = event_time
         self._zoned = isinstance(node.time.type, LocalZonedTimestampType)
         self._bounds = WindowColumns(node.added, zone)
 
@@ -65,12 +76,12 @@ class SessionAssignOperator(EpochOperator):
             ValueStateDescriptor("sessions")
         )
         self._end_ms = clock_of(self.zone, self._zoned)
-        self._late_dropped = RuntimeContext(self.context).get_metrics_group().counter(LATE_RECORDS_DROPPED)
+        self._late = LateDrop(self, self.keeps_late)
 
     def finish(self, taken: list[Changes]) -> None:
         self._take(taken[0])
         closed: list[Closed] = []
-        due = list(dict.fromkeys(key for _, key, _ in self.backend.event_timers.pop_due(self.context.watermark)))
+        due = list(dict.fromkeys(key for _, key, _ in self._timers.pop_due(self._passed())))
         gone: dict[Any, list[tuple[Row, int]]] = {}
         for key, rows in zip(due, self._rows.rows(due), strict=True):
             over = self._closed(key, rows)
@@ -97,7 +108,8 @@ class SessionAssignOperator(EpochOperator):
 
     def _update_sessions(self, key: Any, counts: dict[Row, int], new: set[Row]) -> None:
         found = self._sessions_of(sorted(row[-1] for row in counts))
-        over = [session for session in found if self._last_ms(session) <= self.watermark_before]
+        before = self.watermark_before if self._event_time else MIN_WATERMARK
+        over = [session for session in found if self._last_ms(session) <= before]
         if over:
             # The part of a session that was split may be over too: its rows were in time.
             kept = sorted(row[-1] for row in counts if row not in new)
@@ -105,15 +117,20 @@ class SessionAssignOperator(EpochOperator):
         if over:
             late = [(row, -count) for row, count in counts.items() if any(s <= row[-1] < e for s, e in over)]
             self._rows.apply({key: late}, self.context.epoch)
-            self._late_dropped.inc(-sum(weight for _, weight in late))
+            self._late.drop(self._changes([(row, -weight) for row, weight in late]), self.inputs[0])
             found = [session for session in found if session not in over]
         self._keep_sessions(key, found)
+
+    def _changes(self, rows: list[tuple[Row, int]]) -> Changes:
+        """Held rows, which have their local time behind them, as they came."""
+        batch = thawed_rows([row[:-1] for row, _ in rows], schema_of(self.inputs[0]))
+        return Changes(batch, np.array([weight for _, weight in rows], np.int64))
 
     def _keep_sessions(self, key: Any, sessions: list[tuple[int, int]]) -> None:
         self.backend.current_key = key
         known = self._sessions.value() or ()
         self._sessions.update(tuple(sessions) or None)
-        timers = self.backend.event_timers
+        timers = self._timers
         ends, ends_before = {self._last_ms(each) for each in sessions}, {self._last_ms(each) for each in known}
         for end in sorted(ends_before - ends):
             timers.delete(end, key)
@@ -124,7 +141,7 @@ class SessionAssignOperator(EpochOperator):
         """Take the sessions of a key that are over out of state, but for their rows."""
         self.backend.current_key = key
         sessions = self._sessions.value() or ()
-        over = [each for each in sessions if self._last_ms(each) <= self.context.watermark]
+        over = [each for each in sessions if self._last_ms(each) <= self._passed()]
         rows = sorted(held, key=_moment)
         moments = [row[-1] for row in rows]
         self._keep_sessions(key, [each for each in sessions if each not in over])
@@ -154,8 +171,25 @@ class SessionAssignOperator(EpochOperator):
         """The last millisecond of a session on the clock of watermarks."""
         return self._end_ms(session[1] * 1000) - 1
 
+    @property
+    def _timers(self) -> TimerQueue:
+        return self.backend.event_timers if self._event_time else self.backend.processing_timers
+
+    def _passed(self) -> int:
+        """Sessions whose last millisecond is not after this one are over.
+
+        By processing time a session goes on with a row at its very end, and such rows may come all through that
+        millisecond.
+        """
+        by_watermark = self._event_time or self.ended
+        return self.context.watermark if by_watermark else self.context.processing_time_ms - 2
+
     def next_event_timer(self) -> int | None:
         return self.backend.event_timers.peek()
+
+    def next_processing_timer(self) -> int | None:
+        due = self.backend.processing_timers.peek()
+        return None if due is None else due + 2
 
 
 def _moment(row: Row) -> int:

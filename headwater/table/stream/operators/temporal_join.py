@@ -78,7 +78,7 @@ class TemporalJoinOperator(TimedJoin):
         self._take_versions(self.matchable(RIGHT, taken[RIGHT])[0])
         lefts = taken[LEFT]
         if self.times is not None:
-            lefts = self.in_time(lefts, times_ms(lefts.rows.column(self.times[LEFT])))[0]
+            lefts = self.in_time(LEFT, lefts, times_ms(lefts.rows.column(self.times[LEFT])))[0]
         lefts, nulls = self.matchable(LEFT, lefts)
         out += self.unmatchable(LEFT, nulls)
         by_key = self.by_key(LEFT, lefts)

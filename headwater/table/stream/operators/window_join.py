@@ -63,7 +63,7 @@ class WindowJoinOperator(TimedJoin):
 
     def _add(self, side: int, changes: Changes) -> None:
         ends = times_ms(changes.rows.column(self.ends[side]), self.zone if self.zoned else None)
-        changes, last = self.in_time(changes, ends - 1)
+        changes, last = self.in_time(side, changes, ends - 1)
         maps, timers = self._windows[side], self.timers
         found: dict[tuple[Any, int], dict[Row, int]] = {}
         rows, weights = frozen_rows(changes.rows), changes.weight_array().tolist()

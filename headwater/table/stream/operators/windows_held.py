@@ -8,14 +8,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from headwater.operators.functions.runtime_context import RuntimeContext
-from headwater.operators.window.base import LATE_RECORDS_DROPPED
 from headwater.state.heap.key_index import IntegerKeys
 from headwater.state.timers import TimerQueue
 from headwater.table.plan.expressions import Column
 from headwater.table.stream.changes import Changes
 from headwater.table.stream.keys import KeyColumns
 from headwater.table.stream.operators.base import EpochOperator
+from headwater.table.stream.operators.late_rows import LateDrop
 from headwater.table.stream.operators.windows_time import clock_of, last_ms
 
 
@@ -33,17 +32,17 @@ class HeldWindows:
         self._single = len(keys.places) == 1
         self._event_time = event_time
         self._clock_ms = clock_of(operator.zone, zoned)
-        self._late_dropped = RuntimeContext(operator.context).get_metrics_group().counter(LATE_RECORDS_DROPPED)
+        self._late = LateDrop(operator, operator.keeps_late)
 
     def in_time(self, changes: Changes) -> Changes:
-        """Leave out rows of windows that were over before the epoch. They are counted."""
+        """Leave out rows of windows that were over before the epoch."""
         if not self._event_time or not len(changes):
             return changes
         ends = changes.rows.column(self._column).cast(pa.int64()).to_numpy()
         late = last_ms(ends, self._clock_ms) <= self._operator.watermark_before
         if not late.any():
             return changes
-        self._late_dropped.inc(int(np.count_nonzero(late)))
+        self._late.drop(changes.take(np.flatnonzero(late)), self._operator.inputs[0])
         return changes.take(np.flatnonzero(~late))
 
     def over(self, keys: Sequence[Any]) -> np.ndarray:

@@ -51,9 +51,11 @@ class ValueJoins:
         return rex.transform(self._value)
 
     def _value(self, rex: Rex) -> Rex | None:
+        return self._scalar(self._prepare(rex.plan)) if isinstance(rex, ScalarSubquery) else self.predicate(rex)
+
+    def predicate(self, rex: Rex) -> Rex | None:
+        """As a step of `Rex.transform`: what EXISTS or IN gives; None for all else."""
         match rex:
-            case ScalarSubquery():
-                return self._scalar(self._prepare(rex.plan))
             case ExistsSubquery():
                 found = self._exists(self._prepare(rex.plan))
                 return call("NOT", (found,)) if rex.negated else found

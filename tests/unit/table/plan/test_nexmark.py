@@ -13,7 +13,7 @@ from headwater.table.parser.parse import parse_statements
 from headwater.table.parser.printing.queries import print_query
 
 FOLDER = Path(__file__).parents[1] / "parser" / "nexmark"
-NOT_YET = {"q13": "FOR SYSTEM_TIME AS OF is not there in batch mode", "q14": "there is no function 'count_char'"}
+NOT_YET = {"q14": "there is no function 'count_char'"}
 """{query: why it does not run}"""
 WRONG = {"q6": "there is no table 'A'"}
 """As it is published, its inner query has no alias A; Flink refuses it, too."""

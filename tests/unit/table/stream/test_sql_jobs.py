@@ -96,6 +96,16 @@ def test_a_statement_set_is_one_job(tables: TableEnvironment, here: InProcess) -
     assert len(here.jobs) == 1
 
 
+def test_columns_of_several_using_come_once(tables: TableEnvironment) -> None:
+    three = "(VALUES (1, 2)) AS a (x, y) JOIN (VALUES (1, 3)) AS b (x, z) USING (x) JOIN (VALUES (2, 4)) AS c (y, z)"
+    found = tables.sql_query(f"SELECT * FROM {three} USING (y)")
+    assert found.get_schema().get_field_names() == ["y", "x", "z", "z0"]
+    with pytest.raises(SqlError, match="'z' means 2 columns"):
+        tables.sql_query(f"SELECT z FROM {three} USING (y)")
+    with pytest.raises(SqlError, match="'x' means 2 columns"):
+        tables.sql_query("SELECT x FROM t a JOIN t b USING (k) CROSS JOIN (VALUES (1)) AS c (x), (VALUES (1)) AS d (x)")
+
+
 def test_what_a_sink_cannot_take_is_an_error_that_names_the_operator(tables: TableEnvironment) -> None:
     tables.execute_sql(
         "CREATE TABLE f (k STRING, n BIGINT) WITH ('connector' = 'filesystem', 'path' = '/tmp/f', 'format' = 'json')"

@@ -61,7 +61,7 @@ class InTime:
 
 
 def late_dropped(driver: Driver) -> int:
-    return int(driver.operator._late.get_count())
+    return int(driver.operator._late.counter.get_count())
 
 
 def run(driver: Driver, epochs: list[Any], last_ms: Any, expected: Any) -> None:

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from headwater.common.ids import MAX_WATERMARK
 from headwater.operators.base import OperatorContext
 from headwater.table.plan.expressions import Column
 from headwater.table.plan.nodes import Values, WindowTable
@@ -154,6 +155,32 @@ def test_sessions_that_are_over(kind: str, epochs: list[list[Row]], replay: bool
         assert assigner.table == rows_out
         assert assigner.late == late * (2 if replay else 1)
     assert assigner.backend.number_of_entries() == 0 and assigner.operator.next_event_timer() is None
+
+
+@pytest.mark.parametrize("kind", BACKENDS)
+@settings(max_examples=12)
+@given(
+    epochs=st.lists(st.tuples(st.integers(0, 8), st.lists(st.sampled_from(["a", "b"]), max_size=2)), max_size=8),
+    replay=st.booleans(),
+)
+def test_sessions_by_processing_time(kind: str, epochs: list[tuple[int, list[str]]], replay: bool) -> None:
+    window = node("SESSION", GAP)
+    assigner = Epochs(SessionAssignOperator(INPUT, window, window.columns, event_time=False), kind, replay)
+    now, rows = 0, list[Row]()
+    for step, keys in epochs:
+        now += step
+        new: list[Row] = [(key, number, now * 1000) for number, key in enumerate(keys)]
+        rows += new
+        assigner.run([(row, 1) for row in new], now=now)
+        ends = [each[2] for each in sessions(rows)]
+        assert assigner.table.total() == sum(len(each[3]) for each in sessions(rows) if each[2] < now)
+        # It is woken right behind the end of the first session that is open.
+        assert assigner.operator.next_processing_timer() == min((end + 1 for end in ends if end >= now), default=None)
+    assigner.run([], now=now, watermark=MAX_WATERMARK)
+    assert set(assigner.table) == {
+        (*row, start * 1000, end * 1000, end * 1000 - 1000) for _, start, end, held in sessions(rows) for row in held
+    }
+    assert assigner.backend.number_of_entries() == 0 and not assigner.late
 
 
 @pytest.mark.parametrize("kind", BACKENDS)

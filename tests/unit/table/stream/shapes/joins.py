@@ -23,6 +23,9 @@ JOINS: dict[str, list[Query | str]] = {
         "SELECT t.id, u.id FROM t LEFT JOIN u ON t.d = u.v WHERE t.id < 5 AND t.k IS NOT NULL",
         "WITH x AS (SELECT id, COUNT(*) AS n FROM t GROUP BY id) SELECT a.id, b.n FROM x a JOIN x b ON a.n = b.n",
         "SELECT id, k FROM t NATURAL JOIN (SELECT DISTINCT id, k FROM u)",
+        "SELECT x, y, z FROM (SELECT id, k FROM t) AS a (x, y) NATURAL JOIN (SELECT v, k FROM u) AS b (x, z)",
+        "SELECT x, y, z, w FROM (SELECT DISTINCT k, id FROM t) AS a (x, y) NATURAL LEFT JOIN (SELECT k, v FROM u)"
+        " AS b (x, z) NATURAL JOIN (SELECT id, k FROM u) AS c (y, w)",
     ],
     "keys of joins": [
         "SELECT t.id, u.id FROM t JOIN u ON t.b = u.b AND t.k = u.k",
