@@ -7,6 +7,7 @@ from headwater.table.environment_settings import EnvironmentSettings
 from headwater.table.explain_detail import ExplainDetail
 from headwater.table.expression import Expression
 from headwater.table.schema import Schema
+from headwater.table.sql_dialect import SqlDialect
 from headwater.table.statement_set import StatementSet
 from headwater.table.stream_table_environment import StreamTableEnvironment
 from headwater.table.table import (
@@ -20,7 +21,9 @@ from headwater.table.table import (
 from headwater.table.table_config import TableConfig
 from headwater.table.table_descriptor import FormatDescriptor, TableDescriptor
 from headwater.table.table_environment import TableEnvironment
+from headwater.table.table_pipeline import TablePipeline
 from headwater.table.table_result import ResultKind, TableResult
+from headwater.table.table_schema import TableSchema
 from headwater.table.types.data_types import DataTypes
 from headwater.table.udf import (
     AggregateFunction,
@@ -63,6 +66,7 @@ __all__ = [
     "Schema",
     "Session",
     "Slide",
+    "SqlDialect",
     "StatementSet",
     "StreamTableEnvironment",
     "Table",
@@ -71,7 +75,9 @@ __all__ = [
     "TableDescriptor",
     "TableEnvironment",
     "TableFunction",
+    "TablePipeline",
     "TableResult",
+    "TableSchema",
     "Tumble",
     "WindowGroupedTable",
     "udaf",

@@ -57,6 +57,15 @@ if TYPE_CHECKING:
 _ONLY_BATCH = "a DataFrame of Spark is the result of a batch: use EnvironmentSettings.in_batch_mode(), or execute()"
 
 
+def __getattr__(name: str) -> Any:
+    """PyFlink has StreamTableEnvironment in this module, too."""
+    if name == "StreamTableEnvironment":
+        from headwater.table.stream_table_environment import StreamTableEnvironment
+
+        return StreamTableEnvironment
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
 class TableEnvironment(FunctionMethods, PythonDependencies):
     """The entry point of SQL and the Table API. Make one with `TableEnvironment.create(settings)`."""
 

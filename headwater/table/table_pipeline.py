@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from headwater.table.catalog.objects import Identifier
 from headwater.table.explain_detail import ExplainDetail
 from headwater.table.plan.nodes import Sink
 from headwater.table.table_result import TableResult
@@ -18,6 +19,11 @@ class TablePipeline:
     def __init__(self, sink: Sink, environment: TableEnvironment) -> None:
         self._sink = sink
         self._environment = environment
+
+    def get_sink_identifier(self) -> Identifier | None:
+        """The table's full name; None if it is made of a descriptor, without a name."""
+        found = self._sink.identifier
+        return None if found.catalog == "*anonymous*" else found
 
     def execute(self) -> TableResult:
         """Run the query into the table."""

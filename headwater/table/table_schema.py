@@ -17,6 +17,26 @@ class TableSchema(RowType):
         fields = (RowField(name, type_) for name, type_ in zip(names, types, strict=True))
         return TableSchema(fields=tuple(fields), nullable=False)
 
+    @staticmethod
+    def builder() -> Builder:
+        return TableSchema.Builder()
+
+    class Builder:
+        """Collects columns."""
+
+        def __init__(self) -> None:
+            self._fields: list[RowField] = []
+
+        def field(self, name: str, data_type: LogicalType) -> TableSchema.Builder:
+            self._fields.append(RowField(name, data_type))
+            return self
+
+        def build(self) -> TableSchema:
+            return TableSchema(fields=tuple(self._fields), nullable=False)
+
+    def copy(self) -> TableSchema:
+        return self
+
     def get_field_count(self) -> int:
         return len(self.fields)
 

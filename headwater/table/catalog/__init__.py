@@ -10,6 +10,7 @@ from headwater.table.catalog.objects import (
     UniqueConstraint,
     WatermarkSpec,
 )
+from headwater.table.catalog.objects import Identifier as ObjectIdentifier
 from headwater.table.catalog.objects import TableColumn as Column
 
 __all__ = [
@@ -18,6 +19,7 @@ __all__ = [
     "CatalogDatabase",
     "CatalogDescriptor",
     "Column",
+    "ObjectIdentifier",
     "ObjectPath",
     "ResolvedSchema",
     "UniqueConstraint",

@@ -47,9 +47,34 @@ class Identifier:
     database: str
     name: str
 
+    @staticmethod
+    def of(catalog_name: str, database_name: str, object_name: str) -> Identifier:
+        return Identifier(catalog_name, database_name, object_name)
+
     @property
     def path(self) -> ObjectPath:
         return ObjectPath(self.database, self.name)
+
+    def get_catalog_name(self) -> str:
+        return self.catalog
+
+    def get_database_name(self) -> str:
+        return self.database
+
+    def get_object_name(self) -> str:
+        return self.name
+
+    def to_object_path(self) -> ObjectPath:
+        return self.path
+
+    def to_list(self) -> list[str]:
+        return [self.catalog, self.database, self.name]
+
+    def as_serializable_string(self) -> str:
+        return self.quoted()
+
+    def as_summary_string(self) -> str:
+        return str(self)
 
     def __str__(self) -> str:
         return f"{self.catalog}.{self.database}.{self.name}"

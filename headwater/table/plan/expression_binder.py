@@ -167,6 +167,9 @@ class ExpressionBinder:
             return special
         user = user_function(node, self.context)
         name = node.name[-1].upper()
+        if name == "CURRENT_DATABASE" and user is None and not node.arguments:
+            current = self.context.catalogs.current_database
+            return Literal(t.STRING.not_null(), current, span=node.span)
         if name in ("GROUPING", "GROUPING_ID") and user is None:
             return Grouping(t.BIGINT.not_null(), self.bind_all(node.arguments), span=node.span)
         definition = user or find_function(node.name[0])
@@ -284,6 +287,11 @@ class ExpressionBinder:
             case ast.Like():
                 operands = (node.operand, node.pattern, *(() if node.escape is None else (node.escape,)))
                 return call(f"{'NOT ' if node.negated else ''}{node.operator}", self.bind_all(operands), node.span)
+            case ast.Is(test=test) if test.startswith("JSON"):
+                kind = test.removeprefix("JSON").strip()
+                words = (Literal(t.CharType(length=len(kind), nullable=False), kind),) if kind else ()
+                found = call("IS JSON", (self.bind(node.operand), *words), node.span)
+                return call("NOT", (found,), node.span) if node.negated else found
             case ast.Is():
                 name = f"IS {'NOT ' if node.negated else ''}{node.test}"
                 return call(name, (self.bind(node.operand),), node.span)

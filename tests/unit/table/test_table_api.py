@@ -11,7 +11,21 @@ import pytest
 
 from headwater.common.errors import SqlError
 from headwater.common.types import Row
-from headwater.table import DataTypes, EnvironmentSettings, Over, Session, Slide, Table, TableEnvironment, Tumble
+from headwater.table import (
+    DataTypes,
+    EnvironmentSettings,
+    Over,
+    Session,
+    Slide,
+    SqlDialect,
+    StreamTableEnvironment,
+    Table,
+    TableConfig,
+    TableDescriptor,
+    TableEnvironment,
+    TableSchema,
+    Tumble,
+)
 from headwater.table.expression import (
     Expression,
     JsonExistsOnError,
@@ -447,3 +461,33 @@ def test_print_schema(orders: Table, capsys: pytest.CaptureFixture[str]) -> None
         capsys.readouterr().out
         == "(\n  `id` INT,\n  `name` STRING,\n  `price` DECIMAL(10, 2),\n  `ts` TIMESTAMP(3)\n)\n"
     )
+
+
+def test_settings_and_schemas_of_pyflink() -> None:
+    config = TableConfig.get_default()
+    config.set_idle_state_retention(datetime.timedelta(minutes=90))
+    assert config.get_idle_state_retention() == datetime.timedelta(minutes=90)
+    assert config.to_map() == {"table.exec.state.ttl": "5400000 ms"}
+    assert config.get_python_executable() is None and config.get_sql_dialect() == SqlDialect.DEFAULT
+    with pytest.raises(SqlError, match="one dialect of SQL"):
+        config.set_sql_dialect(SqlDialect.HIVE)
+    schema = TableSchema.builder().field("a", DataTypes.INT()).field("b", DataTypes.STRING()).build()
+    assert schema.get_field_names() == ["a", "b"] and schema.copy() == schema
+
+
+def test_a_pipeline_knows_its_table(orders: Table, environment: TableEnvironment) -> None:
+    environment.execute_sql("CREATE TABLE target (n BIGINT) WITH ('connector' = 'blackhole')")
+    numbers = environment.sql_query("SELECT CAST(1 AS BIGINT) AS n")
+    known = numbers.insert_into("target").get_sink_identifier()
+    assert known is not None and known.to_list() == ["default_catalog", "default_database", "target"]
+    described = TableDescriptor.for_connector("blackhole").build()
+    assert numbers.insert_into(described).get_sink_identifier() is None
+
+
+def test_modules_of_pyflink_pass_on_what_it_has_there() -> None:
+    from headwater.table.table_environment import StreamTableEnvironment as Again
+    from headwater.table.types import Row as RowAgain
+
+    assert Again is StreamTableEnvironment and RowAgain is Row
+    with pytest.raises(ImportError):
+        from headwater.table.table_environment import Nothing  # type: ignore[attr-defined] # noqa: F401

@@ -106,6 +106,21 @@ def test_columns_of_several_using_come_once(tables: TableEnvironment) -> None:
         tables.sql_query("SELECT x FROM t a JOIN t b USING (k) CROSS JOIN (VALUES (1)) AS c (x), (VALUES (1)) AS d (x)")
 
 
+def test_kinds_of_json_and_the_current_database(tables: TableEnvironment, here: InProcess) -> None:
+    tables.execute_sql("CREATE DATABASE other")
+    tables.execute_sql("USE other")
+    query = (
+        "SELECT x IS JSON, x IS JSON OBJECT, x IS NOT JSON ARRAY, x IS NOT JSON, CURRENT_DATABASE()"
+        " FROM (VALUES ('[]'), ('{}'), ('{'), (CAST(NULL AS STRING))) AS v (x)"
+    )
+    assert [each[1:] for each in changes(tables, query)] == [
+        (True, False, False, False, "other"),
+        (True, True, True, False, "other"),
+        (False, False, True, True, "other"),
+        (False, False, True, True, "other"),
+    ]
+
+
 def test_what_a_sink_cannot_take_is_an_error_that_names_the_operator(tables: TableEnvironment) -> None:
     tables.execute_sql(
         "CREATE TABLE f (k STRING, n BIGINT) WITH ('connector' = 'filesystem', 'path' = '/tmp/f', 'format' = 'json')"
