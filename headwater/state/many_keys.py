@@ -5,7 +5,8 @@ Values must be made for each key: one large object that many share is written to
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import repeat
 from typing import Any
 
 from headwater.state.api import MapState, State, ValueState
@@ -66,6 +67,18 @@ class Maps:
             return self._state.table.get(key, _EMPTY)  # type: ignore[no-any-return]
         self._set_key(key)
         return dict(self._state.items())
+
+    def all_of_each(self, keys: Collection[Any]) -> list[Mapping[Any, Any]]:
+        """The maps of keys."""
+        if isinstance(self._state, HeapMapState):
+            return list(map(self._state.table.get, keys, repeat(_EMPTY)))
+        return list(map(self.all_of, keys))
+
+    def some_of_each(self, wanted: Mapping[Any, Iterable[Any]]) -> list[Mapping[Any, Any]]:
+        """Part of the maps of keys: the entries that are wanted of each, and perhaps others."""
+        if isinstance(self._state, HeapMapState):
+            return self.all_of_each(wanted)
+        return [self.some_of(key, entries) for key, entries in wanted.items()]
 
     def some_of(self, key: Any, wanted: Iterable[Any]) -> Mapping[Any, Any]:
         """Part of the map of a key: the entries of `wanted`, and perhaps others."""

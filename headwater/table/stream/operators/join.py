@@ -7,7 +7,7 @@ or, if equal keys are all that matters, is the number of rows that the other sid
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -66,22 +66,27 @@ class JoinOperator(KeyedJoin):
         self.emit(found.netted() if any(self.kept) and not self.strict[LEFT] else found)
 
     def _join(self, touched: list[Any], changed: list[ChangedRows], out: list[Changes]) -> None:
-        sides = Gathered(changed[LEFT]), Gathered(changed[RIGHT])
         totals = np.zeros((2, 2, len(touched)), np.int64)  # [side][before, after][key]
         if not self.by_row:
             for side in (LEFT, RIGHT):
                 if self.kept[1 - side]:
                     totals[side] = self._states[side].count(touched, changed[side])
         if self.needs_pairs:
-            for side in (LEFT, RIGHT):
-                sides[side].add_keys(self._states[side], touched, everything=changed[1 - side].of_keys)
+            left = self._gathered(LEFT, touched, changed, changed[RIGHT].of_keys)
+            right = self._gathered(RIGHT, touched, changed, changed[LEFT].of_keys)
         else:
             begin_or_end = np.flatnonzero((totals[RIGHT, 0] > 0) != (totals[RIGHT, 1] > 0)).tolist()
-            everything = {touched[number] for number in begin_or_end}
-            sides[LEFT].add_keys(self._states[LEFT], touched, everything)
+            left = self._gathered(LEFT, touched, changed, [touched[number] for number in begin_or_end])
+            right = Gathered.of_new([], self._schemas[RIGHT])
+        sides = left, right
         matches = self.join(sides, blocks_of if self.needs_pairs else None, totals, out)
         for side in (LEFT, RIGHT):
             self._store(side, touched, sides[side], matches[side])
+
+    def _gathered(
+        self, side: int, touched: list[Any], changed: list[ChangedRows], everything: Collection[Any]
+    ) -> Gathered:
+        return Gathered.of_keys(self._states[side], touched, changed[side], everything, self._schemas[side])
 
     def _store(self, side: int, touched: list[Any], rows: Gathered, matches: np.ndarray) -> None:
         if side == RIGHT and not self.needs_pairs:
@@ -100,7 +105,6 @@ class JoinOperator(KeyedJoin):
 
 
 def blocks_of(left: Gathered, right: Gathered) -> Blocks:
-    """Of each key: changed rows of the left side with all of the right, then others of the left with changed ones."""
-    changed = np.stack([left.starts, left.changing, right.starts, right.sizes], axis=1)
-    others = [left.starts + left.changing, left.sizes - left.changing, right.starts, right.changing]
-    return np.concatenate([changed, np.stack(others, axis=1)])
+    """Of each key: rows that change with all of the other side, whether they change or not."""
+    parts = [(left.changing, right.changing), (left.changing, right.staying), (left.staying, right.changing)]
+    return np.concatenate([np.concatenate(part).T for part in parts])

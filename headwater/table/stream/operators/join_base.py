@@ -139,8 +139,6 @@ class KeyedJoin(EpochOperator):
         `totals[side]` has the number of rows of each key before and after, if matches are not counted by row. Return
         the number of matches of each row of each side after the epoch.
         """
-        for gathered, schema in zip(sides, self._schemas, strict=True):
-            gathered.freeze(schema)
         matches = [each.matches.copy() for each in sides]
         for side in (LEFT, RIGHT):
             matches[side][sides[side].changes] = 0  # all their pairs are looked at

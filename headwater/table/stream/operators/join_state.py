@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Container, Mapping, Sequence
-from itertools import chain
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import chain, compress, repeat
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,10 @@ from headwater.table.stream.rows import frozen_rows, thawed_rows
 def time_to_live(ttl_ms: int | None) -> StateTtlConfig | None:
     """State lives that long after it was last written, by processing time."""
     return None if ttl_ms is None else StateTtlConfig.new_builder(ttl_ms).update_ttl_on_create_and_write().build()
+
+
+Entry = tuple[int, int]
+"""How often a row is there, and how many rows of the other side match it."""
 
 
 class JoinState:
@@ -77,88 +81,93 @@ class ChangedRows:
         return sum(map(self.weights.__getitem__, self.of_keys.get(key, _NOTHING).values()))
 
 
+class Section:
+    """Rows of some keys, key by key."""
+
+    def __init__(self, keys: np.ndarray, rows: list[Row], entries: np.ndarray) -> None:
+        self.keys = keys
+        """Of each row, the number of its key."""
+        self.rows = rows
+        self.entries = entries
+        """Of each row, (count, matches)."""
+
+    @staticmethod
+    def of(
+        numbers: Mapping[Any, int] | Sequence[int], rows: Mapping[Any, Collection[Row]], entries: Iterable[Entry]
+    ) -> Section:
+        """`numbers` are those of the keys in `rows`."""
+        sizes = np.fromiter(map(len, rows.values()), np.int64, len(rows))
+        keys = np.repeat(np.fromiter(map(numbers.__getitem__, rows), np.int64, len(rows)), sizes)
+        flat = np.fromiter(chain.from_iterable(entries), np.int64, 2 * len(keys))
+        return Section(keys, list(chain.from_iterable(rows.values())), flat.reshape(-1, 2))
+
+    def only(self, kept: np.ndarray) -> Section:
+        return Section(self.keys[kept], list(compress(self.rows, kept)), self.entries[kept])
+
+    def places_of(self, keys: int, first: int) -> np.ndarray:
+        """Where the rows of each key begin, if the section begins at `first`, and how many they are."""
+        begins = np.flatnonzero(np.diff(self.keys, prepend=-1))
+        starts = np.zeros(keys, np.int64)
+        starts[self.keys[begins]] = begins + first
+        return np.stack([starts, np.bincount(self.keys, minlength=keys)])
+
+
 class Gathered:
-    """Rows of one side for all touched keys: key after key, in each those that change first."""
+    """Rows of one side for all touched keys: first those that change, key by key, then others, key by key."""
 
-    def __init__(self, changes: ChangedRows | None = None) -> None:
-        self.rows: list[Row] = []
-        self._changes = changes
-        self._places: list[int] = []  # per row: its place in the changes, or behind them in the rows held
-        self._held: list[Row] = []  # rows that do not change
-        self._entries: list[tuple[int, int]] = []  # per row: (count before, matches)
-        self._afters: list[int] = []  # of the rows that change: the count after
-        self._starts: list[int] = []  # per key
-        self._changed: list[int] = []  # per key: how many of its rows change
-
-    def add_keys(self, state: JoinState, keys: Sequence[Any], everything: Container[Any]) -> None:
-        """Add the rows of keys: those that change; of the keys in `everything` all."""
-        assert self._changes is not None
-        rows, entries, afters, places = self.rows, self._entries, self._afters, self._places
-        all_of, some_of = state.rows.all_of, state.rows.some_of
-        of_keys, weights = self._changes.of_keys, self._changes.weights
-        for key in keys:
-            start = len(rows)
-            changed = of_keys.get(key, _NOTHING)
-            whole = key in everything
-            held = all_of(key) if whole else some_of(key, changed)
-            for row, place in changed.items():
-                weight, entry = weights[place], held.get(row, _NONE)
-                after = max(entry[0] + weight, 0)  # a row that expired cannot be taken back
-                if weight and (after or entry[0]):
-                    rows.append(row)
-                    entries.append(entry)
-                    afters.append(after)
-                    places.append(place)
-            self._starts.append(start)
-            self._changed.append(len(rows) - start)
-            if whole and held:
-                if changed:
-                    held = {
-                        row: entry for row, entry in held.items() if row not in changed or not weights[changed[row]]
-                    }
-                self._hold(held)
-                entries += held.values()
-
-    def add_new(self, counts: Mapping[Row, int]) -> None:
-        """Add the rows of one more key, none of which was there before."""
-        self._starts.append(len(self.rows))
-        self._changed.append(len(counts))
-        self._hold(counts)
-        self._entries += [_NONE] * len(counts)
-        self._afters += counts.values()
-
-    def _hold(self, rows: Collection[Row]) -> None:
-        first = len(self._held) + (0 if self._changes is None else self._changes.rows.num_rows)
-        self._places += range(first, first + len(rows))
-        self._held += rows
-        self.rows += rows
-
-    def freeze(self, schema: pa.Schema) -> None:
-        """All keys are there: make columns and arrays of them."""
-        count = len(self.rows)
-        self.batch = self._columns(schema)
-        entries = np.fromiter(chain.from_iterable(self._entries), np.int64, 2 * count).reshape(count, 2)
-        self.before, self.matches = np.ascontiguousarray(entries.T)
-        self.starts = np.array(self._starts, np.int64)
-        """Of each key, its first place."""
-        self.sizes = np.diff(self.starts, append=count)
-        """Of each key, the number of its rows."""
-        self.changing = np.array(self._changed, np.int64)
-        """Of each key, the number of its rows that change."""
-        self.keys = np.repeat(np.arange(len(self.starts)), self.sizes)
-        """The number of each row's key."""
-        self.changes = np.arange(count) < (self.starts + self.changing)[self.keys]
-        """Whether the row itself comes or goes."""
+    def __init__(
+        self, keys: int, changing: Section, staying: Section, afters: np.ndarray, columns: pa.RecordBatch
+    ) -> None:
+        """`keys`: how many there are. `afters`: of the rows that change, the count after. `columns` are all rows."""
+        self.batch = columns
+        self.rows = [*changing.rows, *staying.rows]
+        self.before, self.matches = np.ascontiguousarray(np.concatenate([changing.entries, staying.entries]).T)
+        """Of each row, its count before, and how many rows match it."""
         self.after = self.before.copy()
-        self.after[self.changes] = self._afters
+        self.after[: len(afters)] = afters
+        self.changes = np.arange(len(self.rows)) < len(afters)
+        """Whether the row itself comes or goes."""
+        self.keys = np.concatenate([changing.keys, staying.keys])
+        """The number of each row's key."""
+        self.changing = changing.places_of(keys, 0)
+        self.staying = staying.places_of(keys, len(changing.rows))
 
-    def _columns(self, schema: pa.Schema) -> pa.RecordBatch:
-        """The rows as columns. Those that change are columns already."""
-        held = thawed_rows(self._held, schema)
-        if self._changes is None:
-            return held
-        both = pa.concat_batches([self._changes.rows, held]) if self._held else self._changes.rows
-        return both.take(pa.array(self._places, pa.int64()))
+    @staticmethod
+    def of_keys(
+        state: JoinState, touched: Sequence[Any], changes: ChangedRows, everything: Collection[Any], schema: pa.Schema
+    ) -> Gathered:
+        """Of the touched keys the rows that change; of the keys in `everything`, which are touched, all."""
+        numbers = dict(zip(touched, range(len(touched)), strict=True))
+        of_keys, weights = changes.of_keys, changes.weights
+        gets = [held.get for held in state.rows.some_of_each(of_keys)]
+        found = (get(row, _NONE) for get, rows in zip(gets, of_keys.values(), strict=True) for row in rows)
+        changing = Section.of(numbers, of_keys, found)
+        places = np.fromiter(chain.from_iterable(map(dict.values, of_keys.values())), np.int64, len(changing.rows))
+        weight, before = np.array(weights, np.int64)[places], changing.entries[:, 0]
+        after = np.maximum(before + weight, 0)  # a row that expired cannot be taken back
+        kept = (weight != 0) & ((before > 0) | (after > 0))
+        if not kept.all():
+            changing, after, places = changing.only(kept), after[kept], places[kept]
+
+        whole = dict(zip(everything, state.rows.all_of_each(everything), strict=True))
+        for key in whole.keys() & of_keys.keys():
+            changed = of_keys[key]
+            whole[key] = {
+                row: entry for row, entry in whole[key].items() if row not in changed or not weights[changed[row]]
+            }
+        staying = Section.of(numbers, whole, (entry for held in whole.values() for entry in held.values()))
+        # Those that change are columns already.
+        columns = changes.rows.take(pa.array(places))
+        if staying.rows:
+            columns = pa.concat_batches([columns, thawed_rows(staying.rows, schema)])
+        return Gathered(len(touched), changing, staying, after, columns)
+
+    @staticmethod
+    def of_new(counts: Sequence[Mapping[Row, int]], schema: pa.Schema) -> Gathered:
+        """The rows of each key, none of which was there before."""
+        changing = Section.of(range(len(counts)), dict(enumerate(counts)), repeat(_NONE))
+        after = np.fromiter(chain.from_iterable(each.values() for each in counts), np.int64, len(changing.rows))
+        return Gathered(len(counts), changing, Section.of({}, {}, ()), after, thawed_rows(changing.rows, schema))
 
 
 _NOTHING: dict[Row, int] = {}

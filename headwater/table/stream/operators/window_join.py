@@ -86,19 +86,20 @@ class WindowJoinOperator(TimedJoin):
 
     def _close(self, windows: list[tuple[Any, int]]) -> None:
         """Join the rows of windows that have ended, and forget them."""
-        sides = (Gathered(), Gathered())
-        for window in windows:
-            for side, maps in zip(sides, self._windows, strict=True):
-                side.add_new(maps.all_of(window))
+        left, right = (
+            Gathered.of_new(maps.all_of_each(windows), schema)
+            for maps, schema in zip(self._windows, self._schemas, strict=True)
+        )
         for maps in self._windows:
             maps.clear(windows)
         matchable = np.array([not self.has_null(key) for key, _ in windows])
 
         def blocks_of(left: Gathered, right: Gathered) -> Blocks:
-            return np.stack([left.starts, left.sizes * matchable, right.starts, right.sizes], axis=1)
+            starts, sizes = left.changing
+            return np.stack([starts, sizes * matchable, *right.changing], axis=1)
 
         out: list[Changes] = []
-        self.join(sides, blocks_of, np.zeros((2, 2, len(windows)), np.int64), out)
+        self.join((left, right), blocks_of, np.zeros((2, 2, len(windows)), np.int64), out)
         self.emit(concatenated(out, self._schema))
 
     def abort_epoch(self) -> None:
