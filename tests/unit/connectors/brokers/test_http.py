@@ -250,7 +250,7 @@ class TestServerSentEvents:
         results, letters = CollectingSink(), CollectingSink()
         with in_process():
             job = started(SseSource.builder().set_url(events.url).set_deserializer(int).build(), results, letters)
-            eventually(lambda: len(letters.results()) == 3)
+            wait_until(lambda: len(letters.results()) == 3)
             job.cancel().result()
         assert len({letter.id for letter in letters.results()}) == 3
 
