@@ -59,7 +59,7 @@ class DeadLetter:
     @staticmethod
     def of_source(rejected: Rejected, operator: str, uid: str, job_id: str, epoch: int, now_ms: int) -> DeadLetter:
         return DeadLetter(
-            id=letter_id(job_id, uid, rejected.where, *((rejected.replaces, epoch) if rejected.replaces else ())),
+            id=letter_id(job_id, uid, epoch, now_ms, rejected.where, rejected.replaces),
             job_id=job_id,
             operator=operator,
             operator_uid=uid,

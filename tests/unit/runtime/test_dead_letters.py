@@ -17,7 +17,6 @@ from headwater.common.dead_letter import DeadLetter, DeadLetterSchema
 from headwater.common.errors import HeadwaterError, PlanError, SerializationError, TypeMismatchError, UserCodeError
 from headwater.common.serialization import SerializationSchema
 from headwater.datastream import KeyedProcessFunction, RuntimeContext, StreamExecutionEnvironment
-from headwater.datastream.connectors.data_generator import DataGeneratorSource
 from headwater.datastream.connectors.file_system import BulkWriters, FileSink, FileSource, StreamFormat
 from headwater.datastream.connectors.hybrid_source import HybridSource
 from headwater.datastream.dead_letter_files import DeadLetterBox
@@ -502,16 +501,19 @@ class TestCommandAndReplay:
             source.value()
 
 
-def test_letters_of_a_job_that_began_anew_are_others(tmp_path: Path) -> None:
-    """It has the same id, and counts its epochs from the beginning."""
+@pytest.mark.parametrize("stage", ["source", "function"])
+def test_letters_of_a_job_that_began_anew_are_others(tmp_path: Path, stage: str) -> None:
+    """It has the same id, and counts its epochs from the beginning; nothing of what was put through since is left."""
     letters = tmp_path / "letters"
+    (tmp_path / "lines").write_text("1\n" + ("bad\n" if stage == "source" else "3\n"))
+    lines = FileSource.for_record_stream_format(StreamFormat.json_lines_format(), str(tmp_path / "lines"))
     for runs in (1, 2):
         with in_process(tmp_path / "checkpoints", epoch_records=10):
             env = environment(
                 headwater__dead_letters__dir=letters,
                 execution__checkpointing__externalized_checkpoint_retention="DELETE_ON_CANCELLATION",
             )
-            endless = env.from_source(DataGeneratorSource(int, rate_per_second=100), NO_EVENT_TIME, "numbers")
+            endless = env.from_source(lines.monitor_continuously(1000).build(), NO_EVENT_TIME, "numbers")
             endless.map(lambda number: 1 // (number - 3)).sink_to(CollectingSink())
             job = env.execute_async("anew")
             wait_until(lambda runs=runs: letters.exists() and len(list(letters.rglob("part-*"))) >= runs)  # type: ignore[misc]
