@@ -90,6 +90,10 @@ class HeapColumns(HeapStore, ValueState[Any]):
             self._grow(len(self._index))
         return Piece(ids, self._alive[ids], [column[ids] for column in self._columns])
 
+    def batch_of_keys(self) -> Sequence[Any]:
+        """The keys that have a row, as `IntegerKeys` if they are integers."""
+        return self._index.batch(np.flatnonzero(self._alive))
+
     def write(self, before: Piece, alive: np.ndarray, columns: Sequence[np.ndarray]) -> None:
         """Store rows in place of those of `before`, which `read` has just returned; not `alive`: remove them."""
         self.undo[self._serial] = before

@@ -86,6 +86,10 @@ class KeyIndex(ABC):
     @abstractmethod
     def keys(self, ids: Ids) -> list[Any]: ...
 
+    def batch(self, ids: Ids) -> Sequence[Any]:
+        """As `keys`, kept as arrays if they are."""
+        return self.keys(ids)
+
     @abstractmethod
     def packed(self, ids: Ids) -> Packed:
         """The keys in the form of a snapshot."""
@@ -220,21 +224,24 @@ class IntegerIndex(KeyIndex):
         self._table = table
 
     def keys(self, ids: Ids) -> list[Any]:
-        return IntegerKeys([array[ids] for array in self._arrays]).objects()
+        return self.batch(ids).objects()
+
+    def batch(self, ids: Ids) -> IntegerKeys:
+        return IntegerKeys([array[ids] for array in self._arrays])
 
     def packed(self, ids: Ids) -> Packed:
         columns = [packed_array(array[ids]) for array in self._arrays]
         return columns[0] if len(columns) == 1 else packed_rows(columns)
 
     def groups(self, ids: Ids, max_parallelism: int) -> np.ndarray:
-        arrays = [array[ids] for array in self._arrays]
-        found = groups_of_integers(arrays, max_parallelism)
+        keys = self.batch(ids)
+        found = groups_of_integers(keys.arrays, max_parallelism)
         if found is None:
-            found = np.array([key_group(key, max_parallelism) for key in IntegerKeys(arrays)], np.int64)
+            found = np.array([key_group(key, max_parallelism) for key in keys], np.int64)
         return found
 
     def kept(self, ids: Ids) -> IntegerIndex:
-        return IntegerIndex(IntegerKeys([array[ids] for array in self._arrays]))
+        return IntegerIndex(self.batch(ids))
 
     def all_keys(self) -> list[Any]:
         return self.keys(np.arange(self._count))

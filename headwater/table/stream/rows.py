@@ -81,6 +81,11 @@ def _thawed(value: Any, kind: pa.DataType) -> Any:
     return math.nan if pa.types.is_floating(kind) and value == NAN else value
 
 
+def thawed_integers(values: np.ndarray, kind: pa.DataType) -> pa.Array:
+    """The column of which `integers_of` made these."""
+    return pa.array(values, pa.int64()).cast(_storage(kind) or kind).view(kind)
+
+
 def is_frozen_as_integer(kind: pa.DataType) -> bool:
     return _storage(kind) is not None
 

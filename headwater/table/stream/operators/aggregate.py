@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headwater.state.heap.key_index import some_of
+from headwater.state.heap.key_index import IntegerKeys, some_of
 from headwater.state.keys.key_groups import key_group
 from headwater.table.plan.expressions import AggregateCall, Column
 from headwater.table.stream.changes import Changes
@@ -21,7 +21,7 @@ from headwater.table.stream.operators.aggregate_state import ttl_config
 from headwater.table.stream.operators.aggregate_store import Accumulators, group_store
 from headwater.table.stream.operators.base import EpochOperator
 from headwater.table.stream.operators.windows_held import HeldWindows
-from headwater.table.stream.rows import thawed_rows
+from headwater.table.stream.rows import thawed_integers, thawed_rows
 
 
 class GroupAggregateOperator(EpochOperator):
@@ -80,7 +80,10 @@ class GroupAggregateOperator(EpochOperator):
         self._groups = group_store(self.backend, list(self._by_meaning.values()), ttl)
         self._held: HeldWindows | None = None
         if self._window_end is not None:
-            self._held = HeldWindows(self, self.keys, self._window_end, self._event_time, self._zoned)
+            end, groups = self._window_end, self._groups
+            self._held = HeldWindows(
+                self, self.keys, end, self._event_time, self._zoned, groups.keys, shared=groups.in_arrays
+            )
         self._has_one_row = not self.keys.places and (
             key_group((), self.context.max_parallelism) in self.backend.key_groups
         )
@@ -136,21 +139,24 @@ class GroupAggregateOperator(EpochOperator):
     def _emit_due(self) -> None:
         assert self._held is not None
         keys = self._held.due()
-        if not keys:
+        if not len(keys):
             return
         self.backend.prefetch(keys)
         entries = self._groups.entries(keys)
         results = self._finished(*self._groups.columns(entries))
-        inputs = self.schema.types[: len(self.keys.places)]
-        single = len(self.keys.places) == 1
-        groups = thawed_rows(
-            [(key,) for key in keys] if single else keys,
-            pa.schema([pa.field(str(place), kind) for place, kind in enumerate(inputs)]),
-        )
-        self.emit(Changes(pa.RecordBatch.from_arrays([*groups.columns, *results], schema=self.schema)))
+        groups = self._thawed(keys)
+        self.emit(Changes(pa.RecordBatch.from_arrays([*groups, *results], schema=self.schema)))
         self._groups.clear(keys, entries)
         for call in self._by_meaning.values():
             call.clear(keys)
+
+    def _thawed(self, keys: Sequence[Any]) -> list[pa.Array]:
+        """Keys as the columns that they were made of."""
+        kinds = self.schema.types[: len(self.keys.places)]
+        if isinstance(keys, IntegerKeys):
+            return [thawed_integers(array, kind) for array, kind in zip(keys.arrays, kinds, strict=True)]
+        rows = [(key,) for key in keys] if len(kinds) == 1 else keys
+        return thawed_rows(rows, pa.schema([pa.field(str(at), kind) for at, kind in enumerate(kinds)])).columns
 
     def next_event_timer(self) -> int | None:
         return self.backend.event_timers.peek()

@@ -56,6 +56,13 @@ class GroupStore:
         self.layout = ",".join(f"{call.meaning}:{len(call.kept)}" for call in calls)
         self.empty: Row = (self.layout, 0, *(each.empty for call in calls for each in call.kept))
 
+    in_arrays = False
+    """All keys are found at once, without a look at each."""
+
+    def keys(self) -> Sequence[Any]:
+        """The keys of all groups."""
+        return self._backend.keys(GROUPS)
+
     def is_uniform(self) -> bool:
         """Whether all entries have the calls of this query."""
         keys = self._backend.keys(GROUPS)
@@ -135,6 +142,11 @@ class ColumnarGroupStore(GroupStore):
         self._held = columns
         self._form = GroupForm(self)
 
+    in_arrays = True
+
+    def keys(self) -> Sequence[Any]:
+        return self._held.batch_of_keys()
+
     def entries(self, keys: Sequence[Any]) -> Piece:
         return self._held.read(keys)
 
@@ -149,7 +161,8 @@ class ColumnarGroupStore(GroupStore):
     def write(
         self, keys: Sequence[Any], before: Piece, counts: pa.Array, accumulators: Accumulators, alive: np.ndarray
     ) -> None:
-        self._held.write(before, alive, self._form.frozen(self.in_order(counts, accumulators)))
+        if (before.alive | alive).any():
+            self._held.write(before, alive, self._form.frozen(self.in_order(counts, accumulators)))
 
     def clear(self, keys: Sequence[Any], before: Piece) -> None:
         self._held.remove(before)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from headwater.state.heap.key_index import IntegerKeys
+from headwater.state.heap.key_index import IntegerKeys, some_of
+from headwater.state.keys.key_groups import groups_of_integers, key_group
 from headwater.state.timers import TimerQueue
 from headwater.table.plan.expressions import Column
 from headwater.table.stream.changes import Changes
@@ -17,16 +18,33 @@ from headwater.table.stream.operators.base import EpochOperator
 from headwater.table.stream.operators.late_rows import LateDrop
 from headwater.table.stream.operators.windows_time import clock_of, last_ms
 
+_SHARED = "all keys of the group"
+"""The namespace of a timer that stands for more keys than its own."""
+
 
 class HeldWindows:
     """Tells which windows are over, which rows are late, and keeps a timer for each key that is held.
 
     `end` is the column of the window's end, one of the columns that `keys` are. Event time, or processing time.
     `zoned`: bounds are local times (see `windows_time`). When the input ends, all windows are over.
+
+    If the operator can tell its keys at once (`stored`), keys that are integers have no timers of their own: one timer
+    of a key group stands for all its keys in windows with that end (`_SHARED`). `shared` says to set such timers;
+    whoever finds one understands it, since a savepoint may come from another backend.
     """
 
-    def __init__(self, operator: EpochOperator, keys: KeyColumns, end: Column, event_time: bool, zoned: bool) -> None:
+    def __init__(
+        self,
+        operator: EpochOperator,
+        keys: KeyColumns,
+        end: Column,
+        event_time: bool,
+        zoned: bool,
+        stored: Callable[[], Sequence[Any]] | None = None,
+        shared: bool = False,
+    ) -> None:
         self._operator = operator
+        self._stored, self._shared = stored, shared
         self._column = [column.id for column in operator.inputs[0]].index(end.id)
         self._place = keys.places.index(self._column)
         self._single = len(keys.places) == 1
@@ -51,6 +69,9 @@ class HeldWindows:
 
     def update(self, keys: Sequence[Any], was: np.ndarray, is_: np.ndarray) -> None:
         """Set timers for the keys that are held now and were not; delete those of the others."""
+        if self._shared and isinstance(keys, IntegerKeys):
+            self._share(keys.take(np.flatnonzero(is_ & ~was)))
+            return
         timers, ends = self._timers, self._last_ms(keys).tolist()
         for place in np.flatnonzero(is_ & ~was).tolist():
             timers.register(ends[place], keys[place])
@@ -62,9 +83,29 @@ class HeldWindows:
         for key, end in zip(keys, self._last_ms(keys).tolist(), strict=True):
             self._timers.register(end, key)
 
-    def due(self) -> list[Any]:
+    def _share(self, keys: IntegerKeys) -> None:
+        if not len(keys):
+            return
+        most = self._operator.context.max_parallelism
+        groups = groups_of_integers(keys.arrays, most)
+        if groups is None:
+            groups = np.array([key_group(key, most) for key in keys])
+        ends = self._last_ms(keys)
+        order = np.lexsort((groups, ends))
+        ends, groups = ends[order], groups[order]
+        first = np.ones(len(order), np.bool_)
+        first[1:] = (ends[1:] != ends[:-1]) | (groups[1:] != groups[:-1])
+        for end, key in zip(ends[first].tolist(), keys.take(order[first]), strict=True):
+            self._timers.register(end, key, _SHARED)
+
+    def due(self) -> Sequence[Any]:
         """Take out the keys that are held and whose window is over."""
-        return [key for _, key, _ in self._timers.pop_due(self._now())]
+        timers = list(self._timers.pop_due(self._now()))
+        if not timers or not (self._shared or any(namespace == _SHARED for _, _, namespace in timers)):
+            return [key for _, key, _ in timers]
+        assert self._stored is not None
+        keys = self._stored()
+        return some_of(keys, np.flatnonzero(self.over(keys)))
 
     @property
     def _timers(self) -> TimerQueue:

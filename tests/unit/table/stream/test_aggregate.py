@@ -63,7 +63,7 @@ def operator(groups: tuple[Column, ...], calls: dict[str, AggregateCall], **opti
 @given(data=st.data())
 def test_the_changes_add_up_to_what_duckdb_finds(kind: str, updating: bool, data: st.DataObject) -> None:
     history: History = data.draw(histories(ROWS, updating=updating))
-    groups = data.draw(st.sampled_from([(), (K,), (S, K)]))
+    groups = data.draw(st.sampled_from([(), (K,), (S, K), (V,)]))
     made = Epochs(operator(groups, CALLS, append_only=not updating), kind, replay=data.draw(st.booleans()))
     names = "".join(f"{column.name}, " for column in groups)
     by = f" GROUP BY {names[:-2]}" if groups else ""
@@ -202,13 +202,13 @@ END = Column(7, "window_end", parse_type("TIMESTAMP(3)"))
 MINUTE = 60_000
 
 
-def windowed(kind: str = "heap", **options: Any) -> Epochs:
+def windowed(kind: str = "heap", by: Column = K, **options: Any) -> Epochs:
     calls = [
         (Column(11, "n", t.BIGINT), aggregate("COUNT")),
         (Column(12, "d", t.BIGINT), aggregate("COUNT", V, distinct=True)),
     ]
     made = GroupAggregateOperator(
-        (K, V, END), (K, END), calls, (K, END, *(c for c, _ in calls)), window_end=END, **options
+        (K, V, END), (by, END), calls, (by, END, *(c for c, _ in calls)), window_end=END, **options
     )
     return Epochs(made, kind, replay=True)
 
@@ -273,6 +273,42 @@ def test_windows_that_are_over_are_those_of_duckdb(kind: str, epochs: list[list[
         assert made.table == queried(query, held=((K, V, END), over))
         assert all(weight == 1 for _, weight in made.emitted)
     assert made.late == 2 * late  # the replay counts again
+
+
+@settings(max_examples=40)
+@given(epochs=st.lists(st.lists(WINDOW_ROWS, max_size=6), min_size=1, max_size=5), steps=st.data())
+def test_windows_of_integers_go_from_backend_to_backend(epochs: list[list[Row]], steps: st.DataObject) -> None:
+    """A timer of theirs stands for all keys of its key group."""
+    made = windowed(by=V)
+    in_time: list[Row] = []
+    watermark = -1
+    for rows in [*epochs, []]:
+        come = [(key, value, window * 10_000) for key, value, window in rows]
+        in_time += [row for row in come if row[2] // 1000 - 1 > watermark]
+        watermark = max(watermark, steps.draw(st.integers(0, 45)))
+        made._kind = steps.draw(st.sampled_from(BACKENDS))  # from the end of this epoch on
+        made.run([(row, 1) for row in come], watermark=watermark)
+        over = [row for row in in_time if row[2] // 1000 - 1 <= watermark]
+        query = "SELECT v, window_end, count(*), count(DISTINCT v) FROM held GROUP BY v, window_end"
+        assert made.table == queried(query, held=((K, V, END), over))
+    made.end()
+    assert made.backend.number_of_entries() == 0 and made.operator.next_event_timer() is None
+
+
+@pytest.mark.parametrize("kind", BACKENDS)
+def test_windows_of_integers_are_split_between_partitions(kind: str) -> None:
+    whole = windowed(by=V)
+    whole.run([((None, number, 10_000 * (number % 3 + 1)), 1) for number in range(60)], watermark=1)
+    found: Counter[Row] = Counter()
+    for groups in (range(40), range(40, 128)):
+        part = windowed(kind, by=V)
+        part._key_groups = groups
+        part._start(part.operator, [each for each in whole.backend.full_sections() if each.key_group in groups])
+        for watermark in (9, 19, 29):
+            part.run([], watermark=watermark)
+            assert all(row[1] == (watermark + 1) * 1000 for row, _ in part.emitted)
+        found += part.table
+    assert found == Counter((number, 10_000 * (number % 3 + 1), 1, 1) for number in range(60))
 
 
 def test_one_partition_has_the_row_of_an_aggregation_without_groups() -> None:
