@@ -138,7 +138,7 @@ class GroupAggregateOperator(EpochOperator):
 
     def _emit_due(self) -> None:
         assert self._held is not None
-        keys = self._held.due()
+        keys = self._held.batch_due()
         if not len(keys):
             return
         self.backend.prefetch(keys)
@@ -156,7 +156,8 @@ class GroupAggregateOperator(EpochOperator):
         if isinstance(keys, IntegerKeys):
             return [thawed_integers(array, kind) for array, kind in zip(keys.arrays, kinds, strict=True)]
         rows = [(key,) for key in keys] if len(kinds) == 1 else keys
-        return thawed_rows(rows, pa.schema([pa.field(str(at), kind) for at, kind in enumerate(kinds)])).columns
+        schema = pa.schema([pa.field(str(at), kind) for at, kind in enumerate(kinds)])
+        return list(thawed_rows(rows, schema).columns)
 
     def next_event_timer(self) -> int | None:
         return self.backend.event_timers.peek()

@@ -49,6 +49,7 @@ class HeldWindows:
         self._place = keys.places.index(self._column)
         self._single = len(keys.places) == 1
         self._event_time = event_time
+        self._zoned = zoned
         self._clock_ms = clock_of(operator.zone, zoned)
         self._late = LateDrop(operator, operator.keeps_late)
 
@@ -57,7 +58,7 @@ class HeldWindows:
         if not self._event_time or not len(changes):
             return changes
         ends = changes.rows.column(self._column).cast(pa.int64()).to_numpy()
-        late = last_ms(ends, self._clock_ms) <= self._operator.watermark_before
+        late = last_ms(ends, self._operator.zone, self._zoned) <= self._operator.watermark_before
         if not late.any():
             return changes
         self._late.drop(changes.take(np.flatnonzero(late)), self._operator.inputs[0])
@@ -98,8 +99,12 @@ class HeldWindows:
         for end, key in zip(ends[first].tolist(), keys.take(order[first]), strict=True):
             self._timers.register(end, key, _SHARED)
 
-    def due(self) -> Sequence[Any]:
+    def due(self) -> list[Any]:
         """Take out the keys that are held and whose window is over."""
+        return list(self.batch_due())
+
+    def batch_due(self) -> Sequence[Any]:
+        """As `due`, kept as arrays if the keys are."""
         timers = list(self._timers.pop_due(self._now()))
         if not timers or not (self._shared or any(namespace == _SHARED for _, _, namespace in timers)):
             return [key for _, key, _ in timers]
@@ -119,6 +124,6 @@ class HeldWindows:
     def _last_ms(self, keys: Sequence[Any]) -> np.ndarray:
         """The last millisecond of the window of each key."""
         if isinstance(keys, IntegerKeys):
-            return last_ms(keys.arrays[self._place], self._clock_ms)
+            return last_ms(keys.arrays[self._place], self._operator.zone, self._zoned)
         ends = keys if self._single else (key[self._place] for key in keys)
         return np.fromiter((self._clock_ms(end) - 1 for end in ends), np.int64, len(keys))

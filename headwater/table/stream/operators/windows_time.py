@@ -36,8 +36,11 @@ def clock_of(zone: str, zoned: bool) -> Callable[[int], int]:
     return instant_ms
 
 
-def last_ms(ends_us: np.ndarray, instant_ms: Callable[[int], int]) -> np.ndarray:
-    """The last millisecond of each window on the clock of watermarks. Windows have few different ends."""
+def last_ms(ends_us: np.ndarray, zone: str, zoned: bool) -> np.ndarray:
+    """The last millisecond of each window, as `clock_of` finds it. Windows have few different ends."""
+    if not zoned or zone == "UTC":
+        return ends_us // 1000 - 1
+    instant_ms = clock_of(zone, zoned)
     known: np.ndarray = np.sort(ends_us)
     known = known[np.diff(known, prepend=known[:1] - 1) != 0]
     lasts = np.fromiter((instant_ms(end) - 1 for end in known.tolist()), np.int64, len(known))

@@ -231,13 +231,16 @@ def test_a_window_is_emitted_once_when_the_watermark_passes_it(kind: str) -> Non
     assert made.backend.number_of_entries() == 0 and made.operator.next_event_timer() is None
 
 
-def test_local_windows_end_when_their_zone_says() -> None:
-    made = windowed(zone="America/New_York", zoned=True)
+@pytest.mark.parametrize(("by", "key"), [(K, "a"), (V, 1)])
+def test_local_windows_end_when_their_zone_says(by: Column, key: Any) -> None:
+    made = windowed(by=by, zone="America/New_York", zoned=True)
     hour = 3600 * 1000
     made.run([(("a", 1, hour * 1000), 1)], watermark=5 * hour)
     assert made.emitted == [] and made.operator.next_event_timer() == 6 * hour - 1
     made.run([], watermark=6 * hour - 1)
-    assert made.emitted == [(("a", hour * 1000, 1, 1), 1)]
+    assert made.emitted == [((key, hour * 1000, 1, 1), 1)]
+    made.run([(("b", 1, hour * 1000), 1)])
+    assert not made.emitted and made.late == 2  # the replay counts again
 
 
 def test_windows_of_processing_time() -> None:
