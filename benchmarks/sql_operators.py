@@ -2,7 +2,8 @@
 
 Rows of an int key at random, an int and a time, in epochs of a fixed number of rows that come in frames. Each epoch
 ends with the operator's netted changelog and the commit of its state. A first epoch, which is not measured, has every
-key once. Event time goes on by 10 s per epoch; the watermark follows at its end. Times are CPU time of the process.
+key once. Event time goes on by 10 s per epoch; the watermark follows at its end. With --checkpoints there is a delta at
+the end of each epoch, too. Times are CPU time of the process.
 
 group      SELECT k, COUNT(*), SUM(v) GROUP BY k
 distinct   SELECT k, COUNT(DISTINCT v) GROUP BY k
@@ -100,7 +101,9 @@ class _Counted:
     def emit_watermark(self, watermark: int) -> None: ...
 
 
-def measure(name: str, backend_kind: str, keys: int, rows: int, epochs: int) -> tuple[float, int]:
+def measure(
+    name: str, backend_kind: str, keys: int, rows: int, epochs: int, checkpoints: bool = False
+) -> tuple[float, int]:
     """Return CPU seconds, and how many rows came out."""
     operator, out, garbage = OPERATORS[name](), _Counted(), GarbageCollection()
     backend = make_keyed_backend(backend_kind, "benchmark", 128, range(128))
@@ -122,7 +125,11 @@ def measure(name: str, backend_kind: str, keys: int, rows: int, epochs: int) -> 
             operator.process_batch([frame], None, int(right))
         operator.process_watermark((epoch + 1) * EPOCH_MS - 1)
         operator.end_epoch()
-        backend.commit_epoch(cut=False)
+        if checkpoints:
+            backend.delta_sections()
+        backend.commit_epoch(cut=checkpoints)
+        if checkpoints:
+            backend.checkpoint_completed()
         garbage.epoch_ended()
     return time.process_time() - began, out.rows
 
@@ -143,10 +150,11 @@ def main() -> None:
     parser.add_argument("--keys", type=int, nargs="+", default=[1_000, 1_000_000])
     parser.add_argument("--rows", type=int, default=1_000_000, help="rows per epoch")
     parser.add_argument("--epochs", type=int, default=3)
+    parser.add_argument("--checkpoints", action="store_true")
     given = parser.parse_args()
     for name in given.operators or OPERATORS:
         for keys in given.keys:
-            seconds, emitted = measure(name, given.backend, keys, given.rows, given.epochs)
+            seconds, emitted = measure(name, given.backend, keys, given.rows, given.epochs, given.checkpoints)
             rows = given.rows * given.epochs
             print(
                 f"{name}, {given.backend}, {keys:,} keys, epochs of {given.rows:,} rows: {rows / seconds:,.0f} rows/s"
