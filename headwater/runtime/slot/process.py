@@ -46,6 +46,7 @@ _EDGE = struct.Struct("<q")
 HANDSHAKE_SECONDS = 10
 ORPHAN_SECONDS = 10
 """A slot that has acknowledged nothing ends after so long without a connection. Its driver does not know of it."""
+ACCEPT_AGAIN_SECONDS = 0.5
 QUIET_SECONDS = 3600
 """A slot that is in use looks up this often, although nothing has come."""
 OUTBOX_BYTES = 1 << 16
@@ -186,7 +187,12 @@ class SlotServer:
             elif time.monotonic() > orphaned_at:
                 self._end()
             for listener in (listeners[each] for each in ready if each in listeners):
-                sock, _ = listener.accept()
+                try:
+                    sock, _ = listener.accept()
+                except OSError as error:  # too many open files: other threads may close some
+                    log.warning("the slot cannot take a connection: %s", error)
+                    time.sleep(ACCEPT_AGAIN_SECONDS)
+                    continue
                 with self._lock:
                     self._connections += 1
                 threading.Thread(target=self._read_from, args=(sock,), daemon=True).start()

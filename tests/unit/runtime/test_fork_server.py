@@ -109,6 +109,17 @@ def test_one_that_its_driver_does_not_know_ends(launch: SlotLaunch) -> None:
     assert answers(known, SECRET, 10)
 
 
+def test_one_that_had_too_many_open_files_takes_connections_again(launch: SlotLaunch) -> None:
+    slot = start(launch)
+    process = psutil.Process(slot.pid)
+    taken = {int(name) for name in os.listdir(f"/proc/{slot.pid}/fd")}
+    limits = process.rlimit(psutil.RLIMIT_NOFILE)
+    process.rlimit(psutil.RLIMIT_NOFILE, (min(set(range(len(taken) + 1)) - taken), limits[1]))
+    assert not answers(slot, SECRET, 0.2)
+    process.rlimit(psutil.RLIMIT_NOFILE, limits)
+    assert answers(slot, SECRET, 10)
+
+
 def test_all_end_with_their_executor(launch: SlotLaunch, executor: subprocess.Popen[bytes]) -> None:
     slot = start(launch)
     server = psutil.Process(server_of(slot))
