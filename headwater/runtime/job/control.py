@@ -35,6 +35,7 @@ Answer = dict[str, Any]
 
 MAX_REQUEST_BYTES = 4 << 20
 """Room for a query of 10,000 keys. What is longer is read to its end, and refused."""
+ACCEPT_AGAIN_SECONDS = 0.5
 REQUEST_SECONDS = 10
 """Time limit for a client's request."""
 LAST_ANSWERS_SECONDS = 5
@@ -139,11 +140,12 @@ class ControlServer:
     # --- connections
 
     def _accept(self) -> None:
-        while True:
+        while not self._ended.is_set():
             try:
                 connection, _ = self._listener.accept()
-            except OSError:
-                return
+            except OSError:  # closed, or there are too many open files just now
+                self._ended.wait(ACCEPT_AGAIN_SECONDS)
+                continue
             threading.Thread(target=self._serve, args=(connection,), name="control-request", daemon=True).start()
 
     def _serve(self, connection: socket.socket) -> None:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import socket
 import stat
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -53,6 +55,24 @@ def test_the_job_is_found_and_answers(directory: RunDirectory, server: ControlSe
     assert (card.job_id, card.name, card.checkpoint_dir) == ("abc123", "payments", "/mnt/payments")
     status = ask(directory, card, "status")
     assert (status["status"], status["parallelism"], status["progress"]["epoch"]) == ("RUNNING", 2, 7)
+
+
+def test_after_a_moment_with_too_many_open_files_it_answers_again(
+    directory: RunDirectory, server: ControlServer
+) -> None:
+    (card,) = directory.cards()
+    path = str(next(directory.path.glob("*.sock")))
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with socket.socket(socket.AF_UNIX) as client:
+        free = os.open(os.devnull, os.O_RDONLY)
+        os.close(free)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (free, hard))
+        try:
+            client.connect(path)
+            time.sleep(0.2)
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert ask(directory, card, "status", within_seconds=10)["status"] == "RUNNING"
 
 
 def test_nobody_else_can_enter(directory: RunDirectory, server: ControlServer) -> None:
