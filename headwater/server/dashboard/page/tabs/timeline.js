@@ -19,7 +19,7 @@ export function TimeLineTab({ job }) {
       ${job.vertices.map(
         (vertex) => html`
           <div key=${vertex.id}>
-            <${Lane} name=${vertex.name} spans=${vertexSpans(vertex, to)} from=${from} to=${to} isOpen=${open === vertex.id} onToggle=${() => setOpen(open === vertex.id ? null : vertex.id)} />
+            <${Lane} name=${vertex.name} spans=${vertexSpans(vertex, job, to)} from=${from} to=${to} isOpen=${open === vertex.id} onToggle=${() => setOpen(open === vertex.id ? null : vertex.id)} />
             ${open === vertex.id && (subtasks || []).map((subtask) => html`<${Lane} key=${subtask.subtask} small name="subtask ${subtask.subtask} · ${subtask.endpoint}" spans=${stateSpans(subtask.timestamps, to)} from=${from} to=${to} />`)}
           </div>
         `,
@@ -42,10 +42,10 @@ function useSubtaskTimes(jobId, vertexId, round) {
 /** Job states come and go (a restart is RUNNING again), so only the last time of each is known. */
 const jobSpans = (job, to) => spansOf(Object.entries(job.timestamps).filter(([, ms]) => ms > 0), to, job["end-time"] > 0);
 
-const vertexSpans = (vertex, to) => {
+const vertexSpans = (vertex, job, to) => {
   if (!(vertex["start-time"] > 0)) return [];
   const end = vertex["end-time"] > 0 ? vertex["end-time"] : to;
-  return [{ state: vertex.status, from: vertex["start-time"], to: end }];
+  return [{ state: vertex.status, from: Math.max(vertex["start-time"], job.timestamps.RUNNING || 0), to: end }];
 };
 
 const stateSpans = (timestamps, to) => spansOf(STATES.map((state) => [state, timestamps[state]]).filter(([, ms]) => ms > 0), to);
