@@ -39,6 +39,8 @@ def logs(arguments: Sequence[str]) -> int:
         position += len(content)
         content = log.read(position)
         _print(decoder.decode(content))
+        if not content and log.size() < position:
+            position = 0  # somebody has emptied it
     return 0
 
 

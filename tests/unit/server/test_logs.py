@@ -54,13 +54,16 @@ def test_a_jobs_log_is_listed_and_read_from_its_end(served: Served) -> None:
 def test_who_follows_a_log_misses_nothing(
     served: Served, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Neither of an empty log, nor a line like the one before it, nor half a letter, nor much at once."""
-    written = [b"tick\n", b"tick\n", b"caf\xc3", b"\xa9\n", b"x" * 200_000 + b"\n"]
+    """Neither of an empty log, nor a line like the one before it, half a letter, much at once, or an emptied log."""
+    written = [b"tick\n", b"tick\n", b"caf\xc3", b"\xa9\n", b"x" * 200_000 + b"\n", b"", b"again\n"]
     left = iter(written)
 
     def sleep(seconds: float) -> None:
+        part = next(left, b"")
+        if not part:
+            os.truncate(served.log, 0)
         with served.log.open("ab") as file:
-            file.write(next(left, b""))
+            file.write(part)
         if left.__length_hint__() == 0 and next(ends, False):
             raise KeyboardInterrupt
 
