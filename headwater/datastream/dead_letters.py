@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import partial
-from typing import Any
+from typing import Any, TypeGuard
 
 from headwater.common.connector import Sink, Source
 from headwater.common.dead_letter import DeadLetter
@@ -14,6 +14,7 @@ from headwater.common.serialization import Encoder
 from headwater.datastream.connectors.bucket_assigner import BucketAssigner
 from headwater.datastream.connectors.file_sink import FileSink
 from headwater.datastream.connectors.part_files import RollingPolicy
+from headwater.graph.expand import reach_upstream
 from headwater.graph.transformation import (
     OperatorTransformation,
     PhysicalTransformation,
@@ -60,7 +61,7 @@ def with_dead_letters_for_all(
     """`operators`, and dead letters for all nodes that have none yet."""
     known = list(operators)
     sink = letter_sink(directory)
-    reached = _reached(known)
+    reached = reach_upstream(known)
     served = {node.upstream.id for node in reached if _takes_refused(node)}
     wanted = [
         node
@@ -72,23 +73,12 @@ def with_dead_letters_for_all(
 
 def refuse_twice(operators: Iterable[OperatorTransformation], node: PhysicalTransformation) -> None:
     """Raise if `node` has dead letters already: a record would be in two places, and none would know."""
-    if any(_takes_refused(each) and each.upstream is node for each in _reached(operators)):
+    if any(_takes_refused(each) and each.upstream is node for each in reach_upstream(operators)):
         raise PlanError(f"with_dead_letters() twice for '{node.name}'; call it once")
 
 
-def _takes_refused(node: Any) -> bool:
+def _takes_refused(node: Transformation) -> TypeGuard[SideOutputTransformation]:
     return isinstance(node, SideOutputTransformation) and node.tag_id == REJECTED_TAG_ID
-
-
-def _reached(operators: Iterable[Transformation]) -> list[Any]:
-    seen: dict[int, Transformation] = {}
-    pending = list(operators)
-    while pending:
-        node = pending.pop()
-        if node.id not in seen:
-            seen[node.id] = node
-            pending += node.inputs()
-    return list(seen.values())
 
 
 def _letter_line(letter: Any) -> bytes:

@@ -22,7 +22,7 @@ def expand(transformations: Iterable[Transformation]) -> LogicalGraph:
 
     Ids depend on the program only, not on what else this process built before: a job gets the same ids at every start.
     """
-    reached = _reach_upstream(transformations)
+    reached = reach_upstream(transformations)
     physical = sorted((node for node in reached if isinstance(node, PhysicalTransformation)), key=lambda node: node.id)
     numbers = {transformation.id: number for number, transformation in enumerate(physical)}
     nodes = {}
@@ -36,7 +36,8 @@ def expand(transformations: Iterable[Transformation]) -> LogicalGraph:
     return LogicalGraph(nodes)
 
 
-def _reach_upstream(transformations: Iterable[Transformation]) -> list[Transformation]:
+def reach_upstream(transformations: Iterable[Transformation]) -> list[Transformation]:
+    """Return these and all that they depend on, each once."""
     seen: dict[int, Transformation] = {}
     pending = list(transformations)
     while pending:

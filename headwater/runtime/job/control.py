@@ -254,11 +254,11 @@ class ControlServer:
         return self._job.read_archive(*texts, *numbers)  # type: ignore[arg-type]
 
     def _savepoint(self, request: Request) -> str:
-        return self._result(self._job.trigger_savepoint(_text_or_none(request, "directory")))
+        return self._result(self._job.trigger_savepoint(_directory(request)))
 
     def _stop(self, request: Request) -> str:
         drain = request.get("drain") is True
-        return self._result(self._job.ask_to_stop(drain, _text_or_none(request, "directory")))
+        return self._result(self._job.ask_to_stop(drain, _directory(request)))
 
     def _trigger_checkpoint(self, request: Request) -> int:
         return self._result(self._job.trigger_checkpoint())
@@ -306,11 +306,11 @@ _VERBS: dict[str, Callable[[ControlServer, Request], Any]] = {
 }
 
 
-def _text_or_none(request: Request, key: str) -> str | None:
-    value = request.get(key)
+def _directory(request: Request) -> str | None:
+    value = request.get("directory")
     if value is None or isinstance(value, str):
         return value
-    raise HeadwaterError(f"'{key}' is {short_repr(value)}; expected text")
+    raise HeadwaterError(f"'directory' is {short_repr(value)}; expected text")
 
 
 def _receive(connection: socket.socket) -> bytes:

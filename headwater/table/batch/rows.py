@@ -144,7 +144,7 @@ def texts_of(rows: Iterable[Row], row_type: RowType, null: str = NULL) -> list[l
     return [[_shown(row[place], each.type, null) for place, each in enumerate(row_type.fields)] for row in rows]
 
 
-def tableau(rows: Iterable[Row], row_type: RowType, footer: bool = True) -> Iterator[str]:
+def tableau(rows: Iterable[Row], row_type: RowType) -> Iterator[str]:
     """The lines of a table of characters, with columns as wide as their types need."""
     texts = texts_of(rows, row_type)
     widths = [max(_display_width(each.name), _width(each.type), len(NULL)) for each in row_type.fields]
@@ -152,8 +152,7 @@ def tableau(rows: Iterable[Row], row_type: RowType, footer: bool = True) -> Iter
         yield "Empty set"
         return
     yield from boxed([each.name for each in row_type.fields], texts, widths)
-    if footer:
-        yield f"{len(texts)} {'row' if len(texts) == 1 else 'rows'} in set"
+    yield f"{len(texts)} {'row' if len(texts) == 1 else 'rows'} in set"
 
 
 def changelog_tableau(rows: Iterable[Row], row_type: RowType) -> Iterator[str]:

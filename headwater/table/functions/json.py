@@ -110,15 +110,15 @@ def _one_value(text: str, path: str, empty: str, error: str, binding: Binding) -
         if values and (len(values) > 1 or isinstance(values[0], dict | list)):
             raise _Failure("the value is no scalar")
     except _Failure as failure:
-        return _default("JSON_VALUE", error, binding.literal(6), str(failure), "ON ERROR")
+        return _default(error, binding.literal(6), str(failure), "ON ERROR")
     if not values or values[0] is None:
-        return _default("JSON_VALUE", empty, binding.literal(4), "no value at the path", "ON EMPTY")
+        return _default(empty, binding.literal(4), "no value at the path", "ON EMPTY")
     return _scalar_text(values[0])
 
 
-def _default(name: str, word: str, value: Any, problem: str, clause: str) -> str | None:
+def _default(word: str, value: Any, problem: str, clause: str) -> str | None:
     if word == "ERROR":
-        raise ComputationError(f"{name}: {problem}, and {clause} is ERROR")
+        raise ComputationError(f"JSON_VALUE: {problem}, and {clause} is ERROR")
     return None if word == "NULL" or value is None else _scalar_text(value)
 
 

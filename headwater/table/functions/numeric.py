@@ -45,9 +45,7 @@ from headwater.table.types.arrow import to_arrow
 FAMILY = "numbers"
 
 
-def _floating(
-    name: str, function: Callable[[Any], Any], text: str, spark_text: str | None = "", note: str = ""
-) -> FunctionDefinition:
+def _floating(name: str, function: Callable[[Any], Any], text: str, spark_text: str | None = "") -> FunctionDefinition:
     """A function of one DOUBLE, computed by numpy, whose results agree with Java's to the last digits."""
 
     def compute(columns: Sequence[Column], binding: Binding, frame: Frame) -> Column:
@@ -64,7 +62,6 @@ def _floating(
         text,
         compute=compute,
         spark_text=spark(spark_text or f"{name.lower()}({{0}})") if spark_text is not None else None,
-        note=note,
     )
 
 

@@ -44,11 +44,10 @@ def define(
     spark_text: str | SparkText | None = None,
     written: Callable[[Sequence[str]], str] | None = None,
     aliases: tuple[str, ...] = (),
-    note: str = "",
 ) -> FunctionDefinition:
     native = spark(spark_text) if isinstance(spark_text, str) else spark_text
     return FunctionDefinition(
-        name, FAMILY, bind, syntax, text, compute=compute, spark_text=native, text=written, aliases=aliases, note=note
+        name, FAMILY, bind, syntax, text, compute=compute, spark_text=native, text=written, aliases=aliases
     )
 
 

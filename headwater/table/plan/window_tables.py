@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from headwater.common.errors import SqlError
@@ -28,14 +27,12 @@ PARAMETERS = {
 """{function: (lengths it needs, lengths it may have), in order}."""
 
 
-def window_columns(
-    time: Column, names: Sequence[str] = ("window_start", "window_end", "window_time")
-) -> tuple[Column, ...]:
+def window_columns(time: Column) -> tuple[Column, ...]:
     bound = t.TimestampType(precision=3, nullable=False)
     kind: t.LogicalType = t.TimestampType(precision=3, nullable=False)
     if isinstance(time.type, t.LocalZonedTimestampType):
         kind = t.LocalZonedTimestampType(precision=3, nullable=False)
-    return (new_column(names[0], bound), new_column(names[1], bound), new_column(names[2], kind))
+    return (new_column("window_start", bound), new_column("window_end", bound), new_column("window_time", kind))
 
 
 def check_time(column: Column, kind: str) -> None:

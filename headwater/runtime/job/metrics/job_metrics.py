@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from headwater.common.ids import MIN_WATERMARK, Place
@@ -98,16 +98,11 @@ class Snapshot:
 class JobMetrics:
     """Made per plan: a job that is rescaled begins anew."""
 
-    def __init__(
-        self, plan: JobPlan, clock: Callable[[], float] = time.monotonic, wall: Callable[[], float] = time.time
-    ) -> None:
-        """`clock` and `wall` return seconds."""
+    def __init__(self, plan: JobPlan) -> None:
         self.graph = GraphIndex(plan)
-        self._clock = clock
-        self._wall = wall
         self._lock = threading.Lock()
         self._totals: Settling[Table] = Settling(dict, add_table)
-        self._history = RecentHistory(clock())
+        self._history = RecentHistory(time.monotonic())
         self._splits: dict[tuple[int, str], SplitState] = {}
         self._partitions: dict[Place, PartitionState] = {}
         self._flows: dict[str, Flow] = {uid: Flow() for uid in self.graph.vertex_of}
@@ -135,7 +130,7 @@ class JobMetrics:
 
     def attempt_begins(self, now_ms: int) -> None:
         """An attempt at an epoch with this processing time begins."""
-        self._attempt_since = self._clock()
+        self._attempt_since = time.monotonic()
         if self._waiting_since is None:
             self._waiting_since = self._attempt_since
         if self._started_ms is None:
@@ -146,7 +141,7 @@ class JobMetrics:
 
     def accept(self, plan: EpochPlan, messages: Sequence[Ack], watermark: int | None) -> None:
         """An epoch was accepted. `watermark` is the job's, None if it has none."""
-        now = self._clock()
+        now = time.monotonic()
         began = self._attempt_since if self._attempt_since is not None else now
         attempt_ms = (now - began) * 1000
         with self._lock:
@@ -174,7 +169,7 @@ class JobMetrics:
             sums = {"epochs": 1.0, "fullEpochs": float(counts.full)}
             sums |= {"records": float(counts.records), "written": float(counts.written)}
             sums |= {f"{phase}Ms": self._phases[phase] for phase in PHASES[:4]} | {"epochMs": attempt_ms}
-            self._history.add(now, int(self._wall() * 1000), counts.table, sums, gauges, attempt_ms / 1000)
+            self._history.add(now, int(time.time() * 1000), counts.table, sums, gauges, attempt_ms / 1000)
             self._epoch, self._last_epoch_ms, self._attempt_since = plan.epoch, plan.now_ms, None
             self._epoch_ms = [*self._epoch_ms[-19:], attempt_ms]
 
@@ -232,7 +227,7 @@ class JobMetrics:
             self.commit_problem = None
             self._phases |= {"manifest": stats.manifest_ms, "commit": stats.commit_ms}
             if self._cut_since is not None:
-                self._latency_ms = (self._clock() - self._cut_since) * 1000
+                self._latency_ms = (time.monotonic() - self._cut_since) * 1000
             self._cut_since, self._visible_ms = None, self._cut_ms
 
     def went_back(self, *, to_the_beginning: bool) -> None:
@@ -250,7 +245,7 @@ class JobMetrics:
     def snapshot(self, now_ms: int) -> Snapshot:
         """Return a copy of everything, as of processing time `now_ms`."""
         with self._lock:
-            now = self._clock()
+            now = time.monotonic()
             recent, sums, seconds = self._history.recent(now)
             since = self._attempt_since
             return Snapshot(
