@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from headwater.common.connector import WriterContext
 from headwater.common.errors import CheckpointError, ConfigurationError, LocalDiskError
 from headwater.common.serialization import Encoder
 from headwater.datastream.connectors.file_system import (
@@ -21,6 +20,7 @@ from headwater.datastream.connectors.file_system import (
     FileSink,
 )
 from headwater.datastream.no_effect import NoEffectWarning, forget_warnings
+from tests.unit.connectors.prepared_files import Crash, prepared
 
 CONCAT = FileCompactor.concat_file_compactor()
 EACH_CHECKPOINT = FileCompactStrategy.builder().enable_compaction_on_checkpoint(1).build()
@@ -29,16 +29,6 @@ EACH_CHECKPOINT = FileCompactStrategy.builder().enable_compaction_on_checkpoint(
 def builder(base: Path) -> Any:
     sink = FileSink.for_row_format(str(base), Encoder.simple_string_encoder())
     return sink.with_bucket_assigner(BucketAssigner.base_path_bucket_assigner())
-
-
-def prepared(sink: FileSink, partitions: int = 3) -> list[Any]:
-    """Two lines of each partition, pending."""
-    found: list[Any] = []
-    for partition in range(partitions):
-        writer = sink.create_writer(WriterContext("job", "files", partition, partitions, "3-0", 3))
-        writer.write_batch([f"{partition}a", f"{partition}b"], None)
-        found += writer.prepare_commit()
-    return found
 
 
 def visible(base: Path) -> list[str]:
@@ -71,10 +61,6 @@ def test_files_stay_apart_if_asked(tmp_path: Path, how: str) -> None:
     sink = (made if how == "identical" else made.enable_compact(EACH_CHECKPOINT, CONCAT).disable_compact()).build()
     sink.create_committer().commit(prepared(sink))
     assert len(visible(tmp_path)) == 3
-
-
-class Crash(Exception):
-    pass
 
 
 @pytest.mark.parametrize("call", ["rename", "unlink", "fsync"])

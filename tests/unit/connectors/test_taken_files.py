@@ -10,10 +10,11 @@ from typing import Any
 
 import pytest
 
-from headwater.common.connector import WriterContext
 from headwater.common.errors import CheckpointError
 from headwater.common.serialization import Encoder
 from headwater.datastream.connectors.file_system import BucketAssigner, FileCompactor, FileCompactStrategy, FileSink
+from tests.unit.connectors import prepared_files
+from tests.unit.connectors.prepared_files import Crash
 
 JOINED = FileCompactStrategy.builder().set_size_threshold(12).build()
 
@@ -33,12 +34,7 @@ def file_sink(base: Path, *, joins: bool = False, buckets: bool = False) -> File
 
 def prepared(sink: FileSink, epoch: int = 3) -> list[Any]:
     """The output of five partitions: with compaction two joined files, and one by itself."""
-    found: list[Any] = []
-    for partition in range(5):
-        writer = sink.create_writer(WriterContext("job", "files", partition, 5, f"{epoch}-0", epoch))
-        writer.write_batch([f"{partition}a", f"{partition}b"], None)
-        found += writer.prepare_commit()
-    return found
+    return prepared_files.prepared(sink, 5, epoch)
 
 
 def lines() -> Counter[str]:
@@ -93,10 +89,6 @@ def test_there_is_one_note_and_it_is_of_the_last_commit(tmp_path: Path) -> None:
     os.unlink(tmp_path / note)
     with pytest.raises(CheckpointError, match="neither it nor its pending form"):
         committer.commit(committables)
-
-
-class Crash(Exception):
-    pass
 
 
 @pytest.mark.parametrize("joins", [False, True])

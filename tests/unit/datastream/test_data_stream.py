@@ -11,11 +11,8 @@ from headwater.common.connector import Sink
 from headwater.common.errors import PlanError, TypeMismatchError
 from headwater.datastream import (
     DataStream,
-    FilterFunction,
-    FlatMapFunction,
     KeyedProcessFunction,
     KeySelector,
-    MapFunction,
     OutputTag,
     Partitioner,
     ProcessFunction,
@@ -33,6 +30,7 @@ from headwater.operators.map import MapOperator
 from headwater.operators.process import ProcessOperator
 from headwater.operators.sink import SinkOperator
 from headwater.operators.timestamps import TimestampsAndWatermarksOperator
+from tests.unit.datastream.plain_functions import First, Identity, Keep, Twice
 from tests.unit.datastream.recording_executor import RecordingExecutor
 
 
@@ -46,21 +44,6 @@ def stream(env) -> DataStream:
     return env.from_collection([("a", 1), ("b", 2)])
 
 
-class Identity(MapFunction):
-    def map(self, value):
-        return value
-
-
-class Twice(FlatMapFunction):
-    def flat_map(self, value):
-        return [value, value]
-
-
-class Keep(FilterFunction):
-    def filter(self, value):
-        return True
-
-
 class Pass(ProcessFunction):
     def process_element(self, value, ctx):
         yield value
@@ -69,11 +52,6 @@ class Pass(ProcessFunction):
 class KeyedPass(KeyedProcessFunction):
     def process_element(self, value, ctx):
         yield value
-
-
-class First(KeySelector):
-    def get_key(self, value):
-        return value[0]
 
 
 class Drop(SinkFunction):

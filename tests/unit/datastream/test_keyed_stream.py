@@ -9,11 +9,7 @@ import pytest
 from headwater.common import Row, Types
 from headwater.common.errors import TypeMismatchError
 from headwater.datastream import (
-    FilterFunction,
-    FlatMapFunction,
     KeyedProcessFunction,
-    KeySelector,
-    MapFunction,
     ReduceFunction,
     StreamExecutionEnvironment,
 )
@@ -24,31 +20,12 @@ from headwater.operators.flat_map import FlatMapOperator, KeyedFlatMapOperator
 from headwater.operators.map import KeyedMapOperator, MapOperator
 from headwater.operators.process import KeyedProcessOperator
 from headwater.operators.reduce import KeyedReduceOperator
+from tests.unit.datastream.plain_functions import First, Identity, Keep, Twice
 
 
 @pytest.fixture
 def env() -> StreamExecutionEnvironment:
     return StreamExecutionEnvironment.get_execution_environment().set_parallelism(2)
-
-
-class First(KeySelector):
-    def get_key(self, value):
-        return value[0]
-
-
-class Identity(MapFunction):
-    def map(self, value):
-        return value
-
-
-class Twice(FlatMapFunction):
-    def flat_map(self, value):
-        return [value, value]
-
-
-class Keep(FilterFunction):
-    def filter(self, value):
-        return True
 
 
 class Larger(ReduceFunction):
