@@ -113,7 +113,3 @@ class FaultPlan:
                 self.fired.append(fault)
                 return fault
         return None
-
-    @property
-    def unfired(self) -> list[Fault]:
-        return list(self._left)

@@ -14,7 +14,6 @@ from headwater.checkpoint.savepoint.savepoint import Savepoint, open_savepoint
 from headwater.checkpoint.snapshot.native_reader import snapshot_sections
 from headwater.checkpoint.store import ManifestStore
 from headwater.common.errors import CheckpointError, FencedError, HeadwaterError, JobFailedError
-from headwater.graph.plan import JobPlan
 from headwater.state.operator_backend import OperatorStateBackend
 from headwater.state.snapshot.section import BROADCAST, OPERATOR, Section
 from headwater.state.snapshot.stored_state import StoredKeyedState
@@ -248,7 +247,3 @@ def difference(found: State, expected: State) -> str:
         if here != there:
             parts.append(f"{place}: lacks {sorted(there - here)[:3]}, has {sorted(here - there)[:3]}")
     return "; ".join(parts)
-
-
-def _number_of_slots(plan: JobPlan) -> int:
-    return sum(stage.parallelism for stage in plan.stages if stage.needs_slot)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from headwater.common.connector import Committer, Sink, SinkWriter, WriterContext
+from headwater.common.connector import Committer
 from headwater.common.errors import CheckpointError, UserCodeError
 from headwater.runtime.epoch.restart_policy import FixedDelay, NoRestart, RestartPolicy
 from headwater.runtime.job.committers import SinkCommitters
@@ -32,14 +32,6 @@ class Recording(Committer):
             self.meeting.wait(60)
         if self.problems:
             raise self.problems.pop(0)
-
-
-class RecordingSink(Sink):
-    def create_writer(self, context: WriterContext) -> SinkWriter:
-        raise NotImplementedError
-
-    def create_committer(self) -> Committer:
-        return Recording()
 
 
 def committers(policy: RestartPolicy | None = None, **sinks: Recording) -> SinkCommitters:

@@ -157,10 +157,6 @@ def test_only_what_comes_after_the_start(database: str) -> None:
 # --- the slot
 
 
-def slot_is_free(database: str) -> bool:
-    return tables.run(database, f"SELECT active {OWN_SLOT}") == [(False,)]
-
-
 def confirmed(database: str) -> Any:
     ((lsn,),) = tables.run(database, f"SELECT confirmed_flush_lsn - '0/0' {OWN_SLOT}")
     return int(lsn)
