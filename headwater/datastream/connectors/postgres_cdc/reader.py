@@ -31,7 +31,6 @@ from headwater.datastream.connectors.postgres_cdc.pgoutput import (
 from headwater.datastream.connectors.postgres_cdc.settings import CdcSettings, slot_lsn
 from headwater.datastream.connectors.postgres_cdc.snapshot import Position
 
-_HEAD: Final = struct.Struct(">QQq").unpack_from
 _KEEPALIVE: Final = struct.Struct(">QqB").unpack_from
 _OID: Final = struct.Struct(">I").unpack_from
 ACK: Final = "headwater.ack"
