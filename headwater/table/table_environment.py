@@ -180,7 +180,7 @@ class TableEnvironment(FunctionMethods, PythonDependencies):
         return table
 
     def _create_as(self, statement: ast.CreateTable, sql: str) -> TableResult:
-        """CREATE TABLE AS: the table is there only if its rows are."""
+        """CREATE TABLE AS: the table is there only if its rows are; OR REPLACE: else the one before it stays."""
         assert statement.query is not None
         plan = bind_query(statement.query, self._context(sql))
         schema = schema_of(plan)
@@ -189,6 +189,7 @@ class TableEnvironment(FunctionMethods, PythonDependencies):
             if len(columns) != len(schema.columns) or None in columns:
                 raise SqlError(f"CREATE TABLE AS: the columns of the query are {', '.join(schema.names())}")
             schema = ResolvedSchema(tuple(column for column in columns if column is not None))
+        before = self._catalogs.find(self._catalogs.qualify(statement.name)) if statement.or_replace else None
         identifier = CatalogChanges(self._catalogs, sql).create_table(statement, schema)
         if identifier is None:
             return TableResult.done()
@@ -196,7 +197,10 @@ class TableEnvironment(FunctionMethods, PythonDependencies):
             table = self._sink_table(identifier, statement.name)
             return self._write([sink(plan, identifier, table, columns=list(schema_of(plan).names()))])
         except Exception:
-            self._catalogs.drop(identifier, view=False, temporary=statement.temporary)
+            if before is not None:
+                self._catalogs.replace(identifier, before)
+            else:
+                self._catalogs.drop(identifier, view=False, temporary=statement.temporary)
             raise
 
     # -- Running

@@ -121,6 +121,16 @@ def test_kinds_of_json_and_the_current_database(tables: TableEnvironment, here: 
     ]
 
 
+def test_a_table_that_cannot_be_replaced_stays(tables: TableEnvironment) -> None:
+    tables.execute_sql("CREATE TABLE kept (a INT) WITH ('connector' = 'blackhole')")
+    replacing = "CREATE OR REPLACE TABLE {} WITH ('connector' = 'filesystem', 'path' = '/tmp/f', 'format' = 'json') AS"
+    for name in ("kept", "other"):
+        with pytest.raises(SqlError, match="only takes new rows"):
+            tables.execute_sql(f"{replacing.format(name)} SELECT k, COUNT(*) AS n FROM t GROUP BY k")
+    assert tables.from_path("kept").get_schema().get_field_names() == ["a"]
+    assert "other" not in tables.list_tables()
+
+
 def test_what_a_sink_cannot_take_is_an_error_that_names_the_operator(tables: TableEnvironment) -> None:
     tables.execute_sql(
         "CREATE TABLE f (k STRING, n BIGINT) WITH ('connector' = 'filesystem', 'path' = '/tmp/f', 'format' = 'json')"
