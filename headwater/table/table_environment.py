@@ -165,7 +165,10 @@ class TableEnvironment(FunctionMethods, PythonDependencies):
     def _bind_insert(self, insert: ast.Insert, sql: str) -> Sink:
         context = self._context(sql)
         identifier = self._catalogs.qualify(insert.table)
-        table = self._sink_table(identifier, insert.table)
+        try:
+            table = self._sink_table(identifier, insert.table)
+        except SqlError as error:
+            raise context.error(str(error), insert.table_span) from None
         options = table_options(insert.hints, context)
         if options:
             table = replace(table, options={**table.options, **options})

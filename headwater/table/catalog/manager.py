@@ -93,11 +93,15 @@ class CatalogManager:
         catalog = self._catalogs[identifier.catalog]
         if not catalog.database_exists(identifier.database):
             return f"table '{name}': catalog '{identifier.catalog}' has no database '{identifier.database}'"
+        return f"there is no table '{name}'{self._nearest(identifier)}"
+
+    def _nearest(self, identifier: Identifier) -> str:
+        """The nearest name of a table, and all that there are."""
         known = self.list_tables(identifier.catalog, identifier.database)
         near = difflib.get_close_matches(identifier.name, known, n=1, cutoff=0.6)
         cure = f"; did you mean '{near[0]}'?" if near else ""
         shown = ", ".join(known[:20]) or "nothing"
-        return f"there is no table '{name}'{cure} ({identifier.catalog}.{identifier.database} has {shown})"
+        return f"{cure} ({identifier.catalog}.{identifier.database} has {shown})"
 
     def create(
         self,
@@ -141,7 +145,7 @@ class CatalogManager:
         if found is None or isinstance(found, CatalogView) is not view:
             if if_exists:
                 return False
-            other = "" if found is None else f"; it is a {'table' if view else 'view'}"
+            other = self._nearest(identifier) if found is None else f"; it is a {'table' if view else 'view'}"
             raise SqlError(f"there is no {'temporary ' if temporary else ''}{kind} '{identifier}'{other}")
         if temporary:
             del self._temporary[identifier]

@@ -120,7 +120,9 @@ class StatementGrammar(CreateGrammar):
         start = self.token.span
         self.expect("INSERT")
         overwrite = self.expect_any("INTO", "OVERWRITE") == "OVERWRITE"
+        target = self.token.span
         table = self.dotted("a table")
+        target = self.since(target)
         hints = self._hints()
         partition = self.partition() if self.accept("PARTITION") else ()
         columns: tuple[tuple[str, ...], ...] = ()
@@ -130,7 +132,7 @@ class StatementGrammar(CreateGrammar):
             for word in ("SELECT", "VALUES", "WITH", "TABLE"):
                 self.accept(word)
             raise self.unexpected()
-        return ast.Insert(table, self.query(), columns, partition, overwrite, hints, span=self.since(start))
+        return ast.Insert(table, self.query(), columns, partition, overwrite, hints, target, span=self.since(start))
 
     def _statement_set(self) -> ast.StatementSet:
         start = self.token.span

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from headwater.table.parser.ast.base import DataType, Expression, Node, Query, Statement
 from headwater.table.parser.ast.queries import Hint
+from headwater.table.parser.tokens import NOWHERE, Span
 
 Options = tuple[tuple[str, str], ...]
 """`'key' = 'value'` of WITH, in order."""
@@ -278,6 +279,8 @@ class Insert(Statement):
     partition: tuple[tuple[str, Expression], ...] = ()
     overwrite: bool = False
     hints: tuple[Hint, ...] = ()
+    table_span: Span = field(default=NOWHERE, compare=False)
+    """Where the table's name stands."""
 
 
 @dataclass(frozen=True)

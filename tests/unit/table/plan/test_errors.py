@@ -87,7 +87,7 @@ def test_a_mistake_has_its_place(sql: str, error: str, environment: TableEnviron
 
 
 STATEMENTS = [
-    ("INSERT INTO nowhere SELECT 1", "there is no table 'nowhere'"),
+    ("INSERT INTO nowhere SELECT 1", "line 1, column 13: there is no table 'nowhere'"),
     ("INSERT INTO v SELECT 1", "is a view: nothing can be inserted into it"),
     ("INSERT INTO sink SELECT id FROM t", "the query has 1 columns (id INT), the table 2 (a INT, b STRING)"),
     ("INSERT INTO sink SELECT name, id FROM t", "column 'a' is INT, the query gives STRING; CAST it"),
@@ -105,7 +105,7 @@ STATEMENTS = [
     ("CREATE CATALOG c WITH ('type' = 'hive')", "the type of a catalog is 'generic_in_memory', found 'hive'"),
     ("CREATE FUNCTION f AS 'a.B'", "functions here are of Python"),
     ("DROP TABLE v", "there is no table 'default_catalog.default_database.v'; it is a view"),
-    ("DROP TABLE nowhere", "there is no table 'default_catalog.default_database.nowhere'"),
+    ("DROP TABLE tt", "there is no table 'default_catalog.default_database.tt'; did you mean 't'?"),
     ("USE nowhere", "catalog 'default_catalog' has no database 'nowhere'"),
     ("USE CATALOG nowhere", "there is no catalog 'nowhere'; there are default_catalog"),
     ("DESCRIBE nowhere", "there is no table 'nowhere'"),
