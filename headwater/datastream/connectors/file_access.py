@@ -68,7 +68,7 @@ def find_files(path: str, *, must_exist: bool) -> list[FileSplit]:
         raise ExternalSystemError(f"FileSource: cannot list {path!r}: {type(error).__name__}: {error}") from error
     # An object store has no empty directories: what is below a prefix may be all gone, and come again.
     gone = found is None and (must_exist or local is not None)
-    if gone or (must_exist and not found and _is_pattern(path)):
+    if gone or (must_exist and not found and glob.has_magic(path)):
         raise ConfigurationError(
             f"FileSource: there is nothing at {path!r}; expected a file, a directory or a pattern that matches files"
         )
@@ -144,16 +144,12 @@ def is_readable_name(name: str) -> bool:
     return not name.startswith((".", "_")) and not name.endswith(_UNFINISHED_SUFFIXES)
 
 
-def _is_pattern(path: str) -> bool:
-    return glob.has_magic(path)
-
-
 def _find_local(path: str) -> list[FileSplit] | None:
     if os.path.isfile(path):
         return [FileSplit(path, os.stat(path).st_size)]
     if os.path.isdir(path):
         return list(_walk(path))
-    if not _is_pattern(path):
+    if not glob.has_magic(path):
         return None
     found: list[FileSplit] = []
     for match in glob.iglob(path, recursive=True):
@@ -241,7 +237,7 @@ def _find_remote(uri: str) -> list[FileSplit] | None:
     if info.type != fs.FileType.Directory:
         _check_bucket(uri, system, path)
         return None
-    is_meant = matcher(uri) if _is_pattern(uri) else None
+    is_meant = matcher(uri) if glob.has_magic(uri) else None
     found: list[FileSplit] = []
     for file in system.get_file_info(fs.FileSelector(path, recursive=True)):
         inner = posixpath.relpath(file.path, path)

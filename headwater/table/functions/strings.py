@@ -233,10 +233,6 @@ def _test(name: str, function: Callable[[str], bool], text: str) -> FunctionDefi
     )
 
 
-def _edges(kernel: Callable[[str, str], bool]) -> Kernel:
-    return row_by_row(kernel)
-
-
 def _length(column: Column) -> Column:
     return pc.utf8_length(column) if column.type == pa.string() else pc.binary_length(column)
 
@@ -437,7 +433,7 @@ FUNCTIONS = (
         one_of(call(TEXT, TEXT, result=t.BOOLEAN), call(BINARY, BINARY, result=t.BOOLEAN)),
         "STARTSWITH(s, prefix)",
         "True if it begins so.",
-        _edges(lambda value, edge: value.startswith(edge)),
+        row_by_row(lambda value, edge: value.startswith(edge)),
         "startswith({0}, {1})",
     ),
     define(
@@ -445,7 +441,7 @@ FUNCTIONS = (
         one_of(call(TEXT, TEXT, result=t.BOOLEAN), call(BINARY, BINARY, result=t.BOOLEAN)),
         "ENDSWITH(s, suffix)",
         "True if it ends so.",
-        _edges(lambda value, edge: value.endswith(edge)),
+        row_by_row(lambda value, edge: value.endswith(edge)),
         "endswith({0}, {1})",
     ),
     define(
