@@ -101,7 +101,7 @@ class RankOperator(EpochOperator):
         return keys, [Changes(gone).negated(), Changes(self._within(self._gathered(keys)))]
 
     def _merged(self, changes: Changes) -> tuple[list[Any], list[Changes]]:
-        """The same for rows that only come: they are sorted once, together with those that are kept."""
+        """The same for rows that only come: those that are kept are read once."""
         new = changes.rows
         if changes.weights is not None:
             new = new.take(pa.array(np.repeat(np.arange(len(changes)), changes.weights), pa.int64()))
