@@ -52,10 +52,10 @@ class SparkEngine:
     def run(self, header: EpochHeader, tasks: Sequence[SourceTask], dataframes: Mapping[int, Any]) -> list[Any]:
         """Run one attempt; return the acknowledgements. Raises `AttemptFailedError` if it cannot complete."""
         context = self._context
-        context.setJobGroup(self._group, f"{self._plan.name}: epoch {header.attempt.epoch}", False)
         try:
+            context.setJobGroup(self._group, f"{self._plan.name}: epoch {header.attempt.epoch}", False)
             frames = self._rdds.collect(self._build(header, tasks, dataframes))
-        except Py4JNetworkError as error:
+        except (Py4JNetworkError, ConnectionRefusedError) as error:
             raise EngineLostError(f"Spark's JVM is gone: {error}") from None
         except (Py4JError, PySparkException) as error:  # a SparkSession translates the former into the latter
             raise self._describe(error) from None  # a wall of Java explains nothing to the user

@@ -15,12 +15,13 @@ from typing import Any
 import pytest
 
 from headwater.common.connector import Split
+from headwater.runtime.epoch.engine import EngineLostError
 from headwater.runtime.epoch.failure import AttemptFailedError, ConnectionLostError, FailureReason
 from headwater.runtime.epoch.messages import Attempt, Base, EpochHeader, SourceTask, SplitAssignment
 from headwater.runtime.epoch.wakeup import Wakeup
 from headwater.runtime.slot.protocol import Message, Receiver, send
 from headwater.runtime.slot.starter import SlotLaunch
-from headwater.runtime.spark.resident.engine import NoCoreError, _RunningTask
+from headwater.runtime.spark.resident.engine import NoCoreError, ResidentEngine, _RunningTask
 from headwater.runtime.spark.resident.task import ResidentTask
 from tests.unit.runtime.test_waiting import Piped
 
@@ -96,6 +97,20 @@ def test_tasks_that_start_at_the_same_moment_leave_a_core_to_others() -> None:
         spark.ending.set()
     assert not spark.asked.acquire(blocking=False)
     assert start_of(spark) is ConnectionLostError  # those that have ended gave their cores back
+
+
+class KilledJvm:
+    """Stands for a Spark context whose JVM was killed: py4j cannot connect."""
+
+    @property
+    def _jsc(self) -> Any:
+        raise ConnectionRefusedError(111, "Connection refused")
+
+
+def test_a_jvm_that_was_killed_is_told_in_one_line() -> None:
+    killed: Any = KilledJvm()
+    with pytest.raises(EngineLostError, match=r"Spark's JVM is gone: .*refused"):
+        ResidentEngine(killed, "job", LAUNCH, None).run(HEADER, [])
 
 
 class TestDriver:

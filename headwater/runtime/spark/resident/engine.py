@@ -91,7 +91,7 @@ class ResidentEngine:
         """Raise `EngineLostError` if Spark is gone: no other attempt helps."""
         try:
             stopped = self._context._jsc is None or self._context._jsc.sc().isStopped()
-        except Py4JError as error:
+        except (Py4JError, ConnectionError) as error:
             raise EngineLostError(f"Spark's JVM is gone: {error}") from None
         if stopped:
             raise EngineLostError("the Spark context was stopped")
