@@ -15,10 +15,9 @@ import pytest
 
 from headwater.common.errors import ConfigurationError
 from headwater.common.ids import Place
-from headwater.graph.plan import JobPlan
-from headwater.runtime.epoch.failure import AttemptFailedError, ConnectionLostError
+from headwater.runtime.epoch.failure import AttemptFailedError, ConnectionLostError, failure_of
 from headwater.runtime.epoch.messages import Attempt, BeginEpoch, SlotAddress
-from headwater.runtime.slot import process, protocol
+from headwater.runtime.slot import protocol
 from headwater.runtime.slot.connection import connect
 from headwater.runtime.slot.directories import socket_directory
 from headwater.runtime.slot.process import SlotConfig, SlotServer
@@ -258,5 +257,5 @@ def test_an_error_that_cannot_be_pickled_still_reaches_the_relay() -> None:
         def __reduce__(self) -> Any:
             raise TypeError("no")
 
-    failure = process._failure(Local("what happened"), JobPlan("job", 128, (), ()), Place(1, 0))
+    failure = failure_of(Local("what happened"), Place(1, 0))
     assert str(pickle.loads(pickle.dumps(failure)).error) == "what happened"
