@@ -13,7 +13,8 @@ from headwater.cli.main import main
 from headwater.cli.run_arguments import parse_run_arguments
 from headwater.server.client import RestClient, is_server_address
 from headwater.server.jobs.job_folder import JobFolder, job_ids
-from tests.unit.server.jobs.real_servers import ServerProcess, Storage, until
+from tests.unit.server.jobs.real_servers import ServerProcess, Storage
+from tests.waiting import wait_until
 
 ENDLESS = ("100000", "100")
 IN_PROCESS = ("-D", "headwater.master=in-process", "-D", "headwater.epoch.duration=50 ms")
@@ -83,7 +84,9 @@ def test_the_day_of_an_operator(cli: Cli, tmp_path: Path) -> None:
     again = cli.submit("-d", "--fromSavepoint", stored).split()[-1]
     assert cli("cancel", again) == f"Cancelling job {again}.\nCancelled job {again}.\n"
     folders = [JobFolder(cli.storage.path, each) for each in job_ids(cli.storage.path)]
-    until(lambda: all(folder.has_ended for folder in folders), "the server has noticed")  # before, it cancels again
+    wait_until(
+        lambda: all(folder.has_ended for folder in folders), "the server has noticed"
+    )  # before, it cancels again
     assert "already reached another terminal state (CANCELED)" in cli("cancel", again, code=1)
     disposed = cli("savepoint", "-d", match[1])
     path = match[1]
