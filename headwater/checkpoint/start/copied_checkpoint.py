@@ -71,8 +71,11 @@ class Fork:
         return open_savepoint(self._where)
 
     def never_was(self) -> bool:
-        """Whether no earlier start can have begun one. In a store that is not known."""
-        return isinstance(self._where, Path) and not self._where.exists()
+        """Whether no start can have made one: the directory has nothing but its lock. In a store that is not known."""
+        if not isinstance(self._where, Path):
+            return False
+        own = self._where.parent
+        return set(own.glob("*")) <= {CheckpointLayout(own).lock}
 
     def why_not(self) -> str:
         """What is wrong if none is left."""

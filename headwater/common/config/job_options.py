@@ -550,7 +550,7 @@ IDLE_TIMEOUT = _duration(
     "A split of a SQL source that gives no row for so long does not hold the watermark back. 0: it does.",
 )
 LATE_ROWS_TABLE = _text(
-    "table.exec.late-rows.table",
+    "headwater.sql.late-rows-table",
     "",
     "A table that gets the rows which SQL on streams drops because they are late: see docs/sql/streaming.md. "
     "They are counted either way.",

@@ -168,7 +168,9 @@ def _given(configuration: Configuration, fork: Fork) -> Savepoint | None:
         copy = fork.left()
         if copy is None:
             if fork.never_was():
-                raise
+                raise CheckpointError(
+                    f"{error}. Name one that is there, or start the job without execution.state-recovery.path"
+                ) from error
             raise CheckpointError(
                 f"{error}. A copy of it, as an earlier start may have made, cannot be used either: {fork.why_not()}. "
                 "Restore one of them, or start the job without execution.state-recovery.path"

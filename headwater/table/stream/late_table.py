@@ -1,4 +1,4 @@
-"""The table that keeps the late rows of a job: `table.exec.late-rows.table`."""
+"""The table that keeps the late rows of a job: `headwater.sql.late-rows-table`."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ def tables(tmp_path: Any) -> TableEnvironment:
         "CREATE TABLE late (row_data STRING, row_kind STRING, operator_name STRING, watermark_time TIMESTAMP_LTZ(3))"
         f" WITH ('connector' = 'filesystem', 'path' = '{tmp_path}/late', 'format' = 'json')"
     )
-    environment.get_config().set("table.exec.late-rows.table", "late")
+    environment.get_config().set("headwater.sql.late-rows-table", "late")
     return environment
 
 
@@ -97,11 +97,11 @@ def test_a_job_in_which_nothing_can_be_late_keeps_nothing(
 
 def test_wrong_tables_are_errors(tables: TableEnvironment) -> None:
     query = f"SELECT COUNT(*) FROM {WINDOW} GROUP BY window_start, window_end"
-    tables.get_config().set("table.exec.late-rows.table", "lat")
+    tables.get_config().set("headwater.sql.late-rows-table", "lat")
     with pytest.raises(SqlError, match="did you mean 'late'"):
         tables.execute_sql(query)
     tables.execute_sql("CREATE TABLE odd (row_data STRING, s BIGINT) WITH ('connector' = 'blackhole')")
-    tables.get_config().set("table.exec.late-rows.table", "odd")
+    tables.get_config().set("headwater.sql.late-rows-table", "odd")
     with pytest.raises(SqlError, match="column 's BIGINT' is none of what is known of them; these are: operator_name"):
         tables.execute_sql(query)
 
@@ -111,6 +111,6 @@ def test_the_job_of_a_datastream_program_refuses_it() -> None:
     tables = StreamTableEnvironment.create(env)
     rows = tables.from_data_stream(env.from_collection([Row(1)], Types.ROW_NAMED(["s"], [Types.INT()])))
     tables.execute_sql("CREATE TABLE late (row_data STRING) WITH ('connector' = 'blackhole')")
-    tables.get_config().set("table.exec.late-rows.table", "late")
+    tables.get_config().set("headwater.sql.late-rows-table", "late")
     with pytest.raises(SqlError, match="not for tables in the job of a StreamExecutionEnvironment"):
         tables.to_data_stream(rows)
