@@ -71,11 +71,11 @@ class Fork:
         return open_savepoint(self._where)
 
     def never_was(self) -> bool:
-        """Whether no start can have made one: the directory has nothing but its lock. In a store that is not known."""
+        """Whether no start can have made one: the directory has no file but its lock. In a store that is not known."""
         if not isinstance(self._where, Path):
             return False
         own = self._where.parent
-        return set(own.glob("*")) <= {CheckpointLayout(own).lock}
+        return not any(path.is_file() and path != CheckpointLayout(own).lock for path in own.rglob("*"))
 
     def why_not(self) -> str:
         """What is wrong if none is left."""
