@@ -1,8 +1,4 @@
-"""headwater: Nexmark's queries (`--query q0,q1`) over CSV files into nowhere. Heap state, a checkpoint every second.
-
-Start-up is left out: a query runs on a thousand events twice, in the same Spark, and the time of the second run is
-subtracted, its processor time too.
-"""
+"""headwater: Nexmark's queries (`--query q0,q1`) over CSV files into nowhere. Heap state, a checkpoint every second."""
 
 from __future__ import annotations
 
@@ -10,11 +6,9 @@ import sys
 import time
 from pathlib import Path
 
-from benchmarks.harness.cpu import CpuWatch, mark_processes
-from benchmarks.nexmark.inputs import WARM_EVENTS, csv_files
+from benchmarks.nexmark.measure import measure
 from benchmarks.nexmark.queries import query as text_of
 from benchmarks.nexmark.queries import tables
-from benchmarks.workload import arguments, report
 from headwater.table import EnvironmentSettings, TableEnvironment
 
 
@@ -46,25 +40,5 @@ def run(folder: Path, name: str, parallelism: int) -> float:
     return time.monotonic() - started
 
 
-def main() -> None:
-    options = arguments(records=1_000_000, parallelism=2, query="q0")
-    mark = mark_processes()
-    warm, folder = (csv_files(sys.executable, n, options.parallelism) for n in (WARM_EVENTS, options.records))
-    for name in options.query.split(","):
-        for _ in range(2):
-            with CpuWatch(mark) as start:
-                start_s = run(warm, name, options.parallelism)
-        with CpuWatch(mark) as watch:
-            seconds = max(run(folder, name, options.parallelism) - start_s, 1e-3)
-        report(
-            query=name,
-            records=options.records,
-            seconds=seconds,
-            rate=options.records / seconds,
-            start_s=start_s,
-            cpu_us=(watch.seconds - start.seconds) / options.records * 1e6,
-        )
-
-
 if __name__ == "__main__":
-    main()
+    measure(run, sys.executable)

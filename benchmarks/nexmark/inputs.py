@@ -6,7 +6,6 @@ import subprocess
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-WARM_EVENTS = 1_000
 
 
 def csv_files(maker: str, events: int, files: int, rate: int = 10_000) -> Path:
