@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from headwater.state.heap import key_index
 from headwater.state.heap.key_index import DictIndex, IntegerIndex, IntegerKeys, KeyIndex, index_of
 from headwater.state.keys.key_groups import key_group
 from headwater.state.snapshot.packed import unpacked
@@ -50,3 +51,16 @@ def test_other_keys_are_in_a_dict(keys: list[Any]) -> None:
     assert isinstance(index_of(keys), DictIndex)
     assert index_of([5]).numbers(keys) is None
     assert DictIndex([5]).numbers(keys).tolist() == list(range(1, 1 + len(keys)))
+
+
+def test_a_reader_finds_a_key_that_comes_while_it_looks(monkeypatch: pytest.MonkeyPatch) -> None:
+    index = IntegerIndex(IntegerKeys([np.arange(1000)]))
+    places_of, more = key_index._places, [IntegerKeys([np.arange(1000, 1100)])]
+
+    def interrupted(*given: Any) -> Any:
+        while more:  # another thread gets its turn now: the arrays grow, and the table does not
+            index.numbers(more.pop())
+        return places_of(*given)
+
+    monkeypatch.setattr(key_index, "_places", interrupted)
+    assert index.find(1050) == 1050
